@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean docs format test tidy wheel \
   fuzz test-asan test-limits test-long test-programs-asan test-python-long test-sanitize test-staleness test-storm \
-  test-tsan test-ray test-torch-versions test-wheel-versions \
+  test-tsan test-qemu test-ray test-torch-versions test-wheel-versions \
   bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make test-tsan            the units of engine, build and measure under TSan"
 	@echo
 	@echo "Tests with other versions and machines"
+	@echo "make test-qemu            the engine's units on the other CPU, by qemu; interpreted and compiled"
 	@echo "make test-ray             kiln tune on two Ray workers; PYTHON names a Python that has ray"
 	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
 	@echo "make test-wheel-versions  one wheel in six versions of torch and three of Python"
@@ -84,6 +85,9 @@ test-wheel-versions:
 	@tools/bootstrap all
 	@tools/build release
 	@tools/wheel-matrix --write docs/results
+
+test-qemu:
+	@tools/test-qemu
 
 PYTHON ?= python3
 test-ray:

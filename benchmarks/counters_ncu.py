@@ -30,8 +30,26 @@ MEMORY = [
     *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")),
 ]
 BRANCHES = ["smsp__sass_branch_targets_threads_divergent.sum"]
+# The counters of L1 above add what waits for other traffic, and differ from run to run. ncu's
+# source page has its own count of passes, made by patching SASS: that one is exact.
+SASS_PASSES = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+SASS_EQUAL = [SASS_PASSES.format(op) for op in ("ld", "st")]
+SASS = [
+    *BRANCHES,
+    *SASS_EQUAL,
+    *(SASS_PASSES.format(op) for op in ("ldsm", "ldgsts", "atom")),
+    *(f"smsp__sass_inst_executed_op_shared_{op}.sum" for op in ("ld", "st")),
+    "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared.sum",
+    *(
+        f"smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum"
+        for op in ("ld", "st", "ldsm")
+    ),
+    "memory_l1_wavefronts_shared",
+    "memory_l1_wavefronts_shared_ideal",
+]
 TIMES = [
     "gpu__time_duration.sum",
+    "sm__cycles_elapsed.max",
     "dram__bytes_read.sum",
     "dram__bytes_write.sum",
     "lts__t_sectors_op_read.sum",
@@ -43,13 +61,15 @@ ONLY_SHOWN = [
     "smsp__sass_branch_targets.sum",
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
 ]
-ALL = MEMORY + BRANCHES + TIMES + ONLY_SHOWN + FROM_LAUNCH
+ALL = MEMORY + SASS + TIMES + ONLY_SHOWN + FROM_LAUNCH
+NOISY = [name for name in MEMORY if "shared" in name]
 
 
 class Group(NamedTuple):
     name: str
     metrics: list[str]
     options: list[str]
+    suffix: str = ""  # of the metrics' names: one more run of the same
 
 
 # Times and DRAM bytes are those of cold caches; nothing else depends on them. Clocks stay as they
@@ -57,17 +77,19 @@ class Group(NamedTuple):
 NO_FLUSH = ["--clock-control", "none", "--cache-control", "none"]
 GROUPS = [
     Group("memory", MEMORY + FROM_LAUNCH, NO_FLUSH),
-    Group("times", TIMES, ["--clock-control", "none", "--cache-control", "all"]),
-    Group("branches", BRANCHES, NO_FLUSH),
-    Group("shown", ONLY_SHOWN, NO_FLUSH),
+    Group("sass", SASS, NO_FLUSH),
+    Group("times", TIMES + ONLY_SHOWN, ["--clock-control", "none", "--cache-control", "all"]),
+    # How much do the counters of L1 differ from run to run?
+    Group("second", NOISY, NO_FLUSH, "#2"),
+    Group("third", NOISY, NO_FLUSH, "#3"),
 ]
 PROBE_S = 45.0  # for one launch with the metrics of a group
 RUN_S = 60.0
-LAUNCHES = 16  # of one run
+LAUNCHES = 48  # of one run
 TOO_SLOW_S = 8.0  # per launch: such a group is left out
 
 
-def rows_of(text: str) -> list[dict[str, Any]]:
+def rows_of(text: str, suffix: str = "") -> list[dict[str, Any]]:
     """Launches in order, of `ncu --csv --page raw`: a row each, below a row of units."""
     lines = [line for line in text.splitlines() if line.startswith('"')]
     begin = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
@@ -78,7 +100,7 @@ def rows_of(text: str) -> list[dict[str, Any]]:
         numbers = {}
         for name in ALL:
             try:
-                numbers[name] = float((row.get(name) or "").replace(",", ""))
+                numbers[name + suffix] = float((row.get(name) or "").replace(",", ""))
             except ValueError:
                 continue
         launches.append({"kernel": row.get("Kernel Name", ""), "metrics": numbers})
@@ -93,6 +115,20 @@ class Ncu:
         self.logs = out / "ncu-logs"
         self.logs.mkdir(parents=True, exist_ok=True)
         self.end = time.monotonic() + seconds
+
+    def known(self, metrics: list[str]) -> list[str]:
+        """Those that this ncu has for an H200: one unknown name would end a run. Metrics of the
+        source page are not in its list."""
+        words = [self.program, "--query-metrics", "--chip", "gh100"]
+        try:
+            text = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
+        except (OSError, subprocess.TimeoutExpired):
+            return metrics
+        (self.logs / "metrics.txt").write_text(text)
+        names = {line.split()[0] for line in text.splitlines() if line.strip()}
+        if "smsp__inst_executed" not in names:
+            return metrics
+        return [m for m in metrics if m.split(".")[0] in names or not m.startswith("smsp__sass")]
 
     def left(self) -> float:
         return self.end - time.monotonic()
@@ -127,7 +163,7 @@ class Ncu:
                 why = f"stopped after {limit:.0f} s"
                 os.killpg(job.pid, signal.SIGKILL)
                 job.wait()
-        found = rows_of(log.read_text(errors="replace")) if log.exists() else []
+        found = rows_of(log.read_text(errors="replace"), group.suffix) if log.exists() else []
         return found, time.monotonic() - begin, "" if found else why or "no launches"
 
 
@@ -143,8 +179,12 @@ def keep(result: dict[str, Any], first: int, rows: list[dict[str, Any]]) -> None
 def usable(ncu: Ncu, one: dict[str, Any], group: Group) -> list[Group]:
     """The group as it works on this machine, by one launch: by replay of kernels, else of the
     program; none where neither works."""
-    whole = group._replace(options=[*group.options, "--replay-mode", "application"])
-    for way in (group, whole):
+    group = group._replace(
+        metrics=ncu.known(group.metrics) if group.name == "sass" else group.metrics
+    )
+    plain = group._replace(metrics=[m for m in group.metrics if not m.startswith("memory_")])
+    whole = plain._replace(options=[*group.options, "--replay-mode", "application"])
+    for way in (group, plain, whole):
         rows, took, why = ncu.run(one, way, 0, 1, min(PROBE_S, ncu.left()))
         print(f"probe of {group.name}: {len(rows)} launches, {took:.1f} s {why}", flush=True)
         if rows:
@@ -152,12 +192,33 @@ def usable(ncu: Ncu, one: dict[str, Any], group: Group) -> list[Group]:
     return []
 
 
-def count(jobs: list[dict[str, Any]], out: Path, seconds: float, most: int) -> dict[str, Any]:
+# Which programs a group runs; groups that are not in it run none, an empty list means all.
+Plan = dict[str, list[str]]
+
+
+def read_plan(text: str) -> Plan:
+    """Of "memory,sass=unseen+large": the group memory of all programs, sass of two."""
+    plan: Plan = {}
+    for word in text.split(","):
+        name, _, programs = word.partition("=")
+        plan[name] = programs.split("+") if programs else []
+    return plan
+
+
+def count(
+    jobs: list[dict[str, Any]], out: Path, seconds: float, most: int, plan: Plan | None = None
+) -> dict[str, Any]:
     """Of each program {launches: [{kernel, metrics}]} or {why}. `most`: of a public program."""
     ncu = Ncu(out, seconds)
     result: dict[str, Any] = {}
-    for group in [one for each in GROUPS for one in usable(ncu, jobs[0], each)]:
+    wanted = [each for each in GROUPS if plan is None or each.name in plan]
+    for group in [one for each in wanted for one in usable(ncu, jobs[0], each)]:
+        named = (plan or {}).get(group.name)
         for one in jobs:
+            if named and one["name"] not in named:
+                continue
+            if group.suffix and not named and not one.get("repeat"):
+                continue
             collect(ncu, one, group, most, result.setdefault(one["name"], {}))
             (out / "ncu.json").write_text(json.dumps(result, indent=1))
     return result

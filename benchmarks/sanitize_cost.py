@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What do the checkers of kiln sanitize cost, in instructions and memory?
+"""What do the checkers of kiln sanitize cost, in instructions, time and memory?
 
-  benchmarks/sanitize_cost.py [--checks race] [--write docs/results]
+  benchmarks/sanitize_cost.py [--only instructions|times] [--write docs/results]
 
-Counts as benchmarks/engine_instructions.py does: cachegrind, one thread, a launch of each kernel of
-benchmarks/engine_kernels.cu with and without the checks. Memory is the peak of the process with the
-checks less that without, for 20 launches. Bars: `race` at most 4 times by the geometric mean and 8
-times for each kernel; memory at most 4 times the bytes touched and 64 MB.
+Each kernel of benchmarks/engine_kernels.cu is launched without checks, with `race` and with the
+default ones, on one thread. Instructions are cachegrind's, as in benchmarks/engine_instructions.py.
+Times are CPU seconds of a launch, paired: the three follow each other in each round, and the median
+of the ratios is shown. Memory is the peak of the process with `race` less that without, for 20
+launches. Bars: `race` at most 4 times by the geometric mean, no kernel above 8; all checks at most
+8; memory at most 4 times the bytes touched and 64 MB.
 """
 
 from __future__ import annotations
@@ -25,58 +27,110 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from engine_instructions import KERNELS, build, environment, per_launch  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
+CHECKS = {"plain": "", "race": "race", "all": "default"}
 MOST_MEAN, MOST_EACH = 4.0, 8.0
 TOUCHED = 8 << 20  # bytes: eight vectors of engine_kernels.cu
+ROUNDS, LAUNCHES = 5, 10
 
 
-def peak_bytes(program: Path, kernel: str, env: dict[str, str]) -> int:
-    child = subprocess.Popen([str(program), kernel, "20"], env=env, stdout=subprocess.DEVNULL)
+def used_by(program: Path, kernel: str, launches: int, env: dict[str, str]) -> tuple[float, int]:
+    """CPU seconds, and bytes at the peak."""
+    words = [str(program), kernel, str(launches)]
+    child = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"{kernel}: exit status {status}")
-    return used.ru_maxrss * 1024
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--checks", default="race")
-    parser.add_argument("--stage", type=Path, default=ROOT / "build/release/stage")
-    parser.add_argument("--kernel", action="append")
-    parser.add_argument("--write", type=Path, help="the folder for sanitize-cost.md")
-    options = parser.parse_args()
-    stage = options.stage.resolve()
-    rows, ratios, missed = [], [], 0
+def paired_times(program: Path, kernel: str, envs: dict[str, dict]) -> dict[str, float]:
+    """The ratios to plain, by checks."""
+    ratios: dict[str, list[float]] = {"race": [], "all": []}
+    for _ in range(ROUNDS):
+        seconds = {
+            name: used_by(program, kernel, 1 + LAUNCHES, env)[0]
+            - used_by(program, kernel, 1, env)[0]
+            for name, env in envs.items()
+        }
+        for name, each in ratios.items():
+            each.append(seconds[name] / seconds["plain"])
+    return {name: statistics.median(each) for name, each in ratios.items()}
+
+
+def instructions(program: Path, kernel: str, envs: dict[str, dict]) -> dict[str, float]:
+    counts = {name: per_launch(program, kernel, env) for name, env in envs.items()}
+    return {name: counts[name] / counts["plain"] for name in ("race", "all")}
+
+
+def measure(stage: Path, kernels: list[str], only: str | None) -> dict[str, dict[str, float]]:
+    """By kernel: ratios, and bytes of memory."""
+    found = {}
     with tempfile.TemporaryDirectory() as folder:
         program = build(stage, Path(folder))
         # Checked kernels are interpreted: compiled ones would be another comparison.
         plain = environment(Path(folder)) | {"KILN_ENGINE_COMPILE": "0"}
         plain["KILN_ENGINE"] = str(stage / "kiln/lib/libkiln_engine.so")
-        checked = plain | {"KILN_SANITIZE": options.checks, "KILN_SANITIZE_FOLDER": folder}
-        for kernel in options.kernel or [each for each in KERNELS if each != "nothing"]:
-            before = per_launch(program, kernel, plain)
-            after = per_launch(program, kernel, checked)
-            more = peak_bytes(program, kernel, checked) - peak_bytes(program, kernel, plain)
-            ratios.append(after / before)
-            holds = ratios[-1] <= MOST_EACH and more <= 4 * TOUCHED + (64 << 20)
-            missed += not holds
-            rows.append(
-                f"| {kernel} | {before:,.0f} | {after:,.0f} | {ratios[-1]:.2f} "
-                f"| {more / 2**20:.1f} | {'PASS' if holds else 'MISS'} |"
-            )
-            print(rows[-1], flush=True)
-    mean = statistics.geometric_mean(ratios)
-    missed += mean > MOST_MEAN
+        envs = {
+            name: plain | {"KILN_SANITIZE": checks, "KILN_SANITIZE_FOLDER": folder}
+            if checks
+            else plain
+            for name, checks in CHECKS.items()
+        }
+        for kernel in kernels:
+            row = {}
+            if only != "times":
+                counted = instructions(program, kernel, envs)
+                row |= {f"{name} instructions": each for name, each in counted.items()}
+            if only != "instructions":
+                timed = paired_times(program, kernel, envs)
+                row |= {f"{name} time": each for name, each in timed.items()}
+            peaks = [used_by(program, kernel, 20, envs[name])[1] for name in ("plain", "race")]
+            row["memory"] = peaks[1] - peaks[0]
+            found[kernel] = row
+            print(kernel, row, flush=True)
+    return found
+
+
+def page(found: dict[str, dict[str, float]]) -> tuple[str, int]:
+    columns = [name for name in next(iter(found.values())) if name != "memory"]
+    rows, missed = [], 0
+    for kernel, row in found.items():
+        holds = max(row[name] for name in columns) <= MOST_EACH
+        holds = holds and row["memory"] <= 4 * TOUCHED + (64 << 20)
+        missed += not holds
+        cells = " | ".join(f"{row[name]:.2f}" for name in columns)
+        word = "PASS" if holds else "MISS"
+        rows.append(f"| {kernel} | {cells} | {row['memory'] / 2**20:.1f} | {word} |")
+    means = {
+        name: statistics.geometric_mean([row[name] for row in found.values()]) for name in columns
+    }
+    fine = all(mean <= MOST_MEAN for name, mean in means.items() if name.startswith("race"))
+    missed += not fine
+    cells = " | ".join(f"{mean:.2f}" for mean in means.values())
+    rows.append(f"| geometric mean | {cells} | | {'PASS' if fine else 'MISS'} |")
     text = f"""# What kiln sanitize costs
 
-Written by `benchmarks/sanitize_cost.py --checks {options.checks}` on {platform.machine()}:
-instructions of one launch (cachegrind, one thread) without and with the checks, and the memory that
-they take. Bars: {MOST_MEAN:g} by the geometric mean, {MOST_EACH:g} for each kernel.
+Written by `benchmarks/sanitize_cost.py` on {platform.machine()}: what a launch costs with
+the checker of races and with all default checks, as a multiple of the interpreter without checks,
+on one thread. Instructions are cachegrind's; times are medians of {ROUNDS} paired ratios of CPU
+time; memory is what the checker of races takes. Bars: {MOST_MEAN:g} for the mean of `race`,
+{MOST_EACH:g} for each figure.
 
-| kernel | plain | checked | checked / plain | memory, MiB | |
-|---|---|---|---|---|---|
+| kernel | {" | ".join(columns)} | memory, MiB | |
+|---|{"---|" * len(columns)}---|---|
 """
-    text += "\n".join(rows)
-    text += f"\n\nGeometric mean: {mean:.2f} ({'PASS' if mean <= MOST_MEAN else 'MISS'}).\n"
+    return text + "\n".join(rows) + "\n", missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=["instructions", "times"])
+    parser.add_argument("--stage", type=Path, default=ROOT / "build/release/stage")
+    parser.add_argument("--kernel", action="append")
+    parser.add_argument("--write", type=Path, help="the folder for sanitize-cost.md")
+    options = parser.parse_args()
+    kernels = options.kernel or [each for each in KERNELS if each != "nothing"]
+    text, missed = page(measure(options.stage.resolve(), kernels, options.only))
     print(text)
     if options.write:
         (options.write / "sanitize-cost.md").write_text(text)

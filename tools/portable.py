@@ -54,7 +54,17 @@ TARGETS = [
 
 
 def sysroot_of(cpu: str) -> Path:
-    folder = unpack(ROOT / "build/sysroot" / cpu, cpu, PACKAGES)
+    return with_headers(unpack(ROOT / "build/sysroot" / cpu, cpu, PACKAGES), cpu)
+
+
+def test_root_of(cpu: str) -> Path:
+    """Where tests for that CPU find their libraries: all of one release, which GoogleTest needs."""
+    names = [*PACKAGES[OLD], *PACKAGES[LIBRARIES], "libgtest-dev", "libgmock-dev", "googletest"]
+    folder = unpack(ROOT / "build/sysroot" / f"tests-{cpu}", cpu, {LIBRARIES: names})
+    return with_headers(folder, cpu)
+
+
+def with_headers(folder: Path, cpu: str) -> Path:
     # The compiler's own headers, where it looks for them below a sysroot.
     places = [f"usr/{cpu}-linux-gnu/include/c++"]
     if cpu == platform.machine():
@@ -66,12 +76,16 @@ def sysroot_of(cpu: str) -> Path:
     return folder
 
 
-def build_for(cpu: str) -> Path:
-    """The stage of a build for that CPU."""
+def require_compiler(cpu: str) -> None:
     compiler = f"{cpu}-linux-gnu-g++"
     if shutil.which(compiler) is None:
         package = f"g++-{cpu.replace('_', '-')}-linux-gnu"
         fail(f"cannot build for {cpu}", f"{compiler} is not here", f"apt-get install {package}")
+
+
+def build_for(cpu: str) -> Path:
+    """The stage of a build for that CPU."""
+    require_compiler(cpu)
     sysroot = sysroot_of(cpu)
     build = ROOT / "build" / f"portable-{cpu}"
     options = {

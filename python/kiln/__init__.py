@@ -18,6 +18,7 @@ from ._version import __version__
 from .errors import BuildError, KilnError, LoadError, Mismatch, RuleError, SetupError
 
 if TYPE_CHECKING:
+    from . import lanes
     from ._checks.timed import Untrusted
     from .benchmark import Bench, bench
     from .counting import Counters, counters
@@ -82,6 +83,7 @@ __all__ = [
     "cmake_prefix_path",
     "counters",
     "device",
+    "lanes",
     "load",
     "load_inline",
     "patch_torch",
@@ -93,6 +95,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "lanes":  # a module of its own name
+        return importlib.import_module(".lanes", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module 'kiln' has no attribute '{name}'")
     value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)

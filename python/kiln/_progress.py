@@ -22,10 +22,10 @@ def wanted() -> bool:
 
 
 @contextlib.contextmanager
-def line() -> Iterator[Callable[[str], None]]:
+def line(quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """What it yields shows a text in place of the last one. No thread of its own: that would
     disturb what is timed."""
-    if not wanted():
+    if quiet or not wanted():
         yield lambda text: None
         return
 

@@ -21,7 +21,7 @@ from typing import Any, Callable
 
 from ._launch.engine import need_engine
 from .command import checked_command
-from .errors import KilnError
+from .errors import KilnError, split_error
 
 
 class Numbers:
@@ -114,7 +114,7 @@ class Counters:
             command = [str(checked_command()), "counters", str(file), "--gpu", self._gpu, *words]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise KilnError(done.stderr.strip() or done.stdout.strip())
+            raise KilnError(*split_error(done.stderr.strip() or done.stdout.strip()))
         return done.stdout
 
 
@@ -143,13 +143,17 @@ def _counting(file: Path, gpu: str) -> Iterator[None]:
     caches = {one["name"].lower(): one["caches"] for one in described}
     if gpu.lower() not in caches:
         raise KilnError(
-            f"unknown GPU '{gpu}'; known: {', '.join(one['name'] for one in described)}"
+            f"unknown GPU '{gpu}'",
+            f"known GPUs: {', '.join(one['name'] for one in described)}",
+            "use the one that is most like it; kiln counters --gpus describes them",
         )
     before = os.environ.get("KILN_ENGINE_CACHES")
     os.environ["KILN_ENGINE_CACHES"] = caches[gpu.lower()]
     try:
         if engine.count_launches(str(file).encode()):
-            raise KilnError(f"cannot count: {file} cannot be written")
+            raise KilnError(
+                "cannot count kernels", f"{file} cannot be written", "set TMPDIR to another folder"
+            )
         yield
     finally:
         engine.count_launches(None)

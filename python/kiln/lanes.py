@@ -21,6 +21,7 @@ from .errors import KilnError
 
 SECTOR_BYTES = 32  # what global memory is fetched in
 BANKS, BANK_BYTES = 32, 4  # of shared memory
+_MAKE_ONE = "make it: kiln call FILE.cu OP ARGS --accesses FILE.jsonl"
 
 
 class Picture:
@@ -131,11 +132,12 @@ class Trace:
             and kind in (None, one.kind)
             and space in (None, one.space)
         ]
-        if index >= len(fits):
+        if not 0 <= index < len(fits):
             seen = sorted({(one.line, one.kind, one.space) for one in self})
             raise KilnError(
                 "the trace has no such access",
-                "it has: " + ", ".join(f"line {a} {b} {c}" for a, b, c in seen),
+                "it has: " + (", ".join(f"line {a} {b} {c}" for a, b, c in seen) or "none"),
+                "choose by line, kind, space, warp, block; index counts those that are left",
             )
         return fits[index].draw()
 
@@ -168,14 +170,24 @@ class Trace:
 
 def read(path: Union[str, os.PathLike[str]]) -> Trace:
     """A file of `kiln call --accesses`."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not a text file"
+        raise KilnError(f"cannot read {os.fspath(path)}", why, _MAKE_ONE) from None
     kernels: dict[int, str] = {}
     found = []
-    for text in Path(path).read_text(encoding="utf-8").splitlines():
-        one = json.loads(text)
-        if "kernel" in one:
-            kernels[one["launch"]] = one["kernel"]
-        elif "kind" in one:
-            found.append(_access(one, kernels.get(one["launch"], "")))
+    for number, text in enumerate(lines, 1):
+        try:
+            one = json.loads(text)
+            if "kernel" in one:
+                kernels[one["launch"]] = one["kernel"]
+            elif "kind" in one:
+                found.append(_access(one, kernels.get(one["launch"], "")))
+        except (ValueError, KeyError, TypeError, IndexError):
+            raise KilnError(
+                f"cannot read {os.fspath(path)}", f"line {number} is not of a trace", _MAKE_ONE
+            ) from None
     return Trace(found)
 
 

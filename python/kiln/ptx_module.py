@@ -71,6 +71,7 @@ class PtxModule:
         raise KilnError(
             f"cannot find '{name}' in {self._origin}",
             "its kernels are: " + ", ".join(one.short_name for one in self._text.entries),
+            f'use one of these names, or the exact one of the PTX: module["{self.kernels[0]}"]',
         )
 
     def __getattr__(self, name: str) -> PtxKernel:
@@ -193,13 +194,17 @@ def _text_of(source: Any) -> tuple[str, str]:
         return source, "the given PTX"
     if not isinstance(source, (str, os.PathLike)):
         raise KilnError(
-            f"cannot read PTX from a {type(source).__name__}",
+            f"cannot read PTX from {type(source).__name__}: {source!r:.60}",
             "kiln.ptx takes the text, a path, or what a compiler returned",
             "pass the PTX as str or bytes",
         )
     path = Path(source)
     if not path.is_file():
-        raise KilnError(f"cannot read {path}", "there is no such file")
+        raise KilnError(
+            f"cannot read '{source}'",
+            "there is no such file, and the text itself is not PTX: it has no .version",
+            "check the path, or pass the PTX itself",
+        )
     return _decoded(path.read_bytes(), str(path)), str(path)
 
 

@@ -140,6 +140,28 @@ Error too_many(const CLI::App& app) {
           usage_line(app)};
 }
 
+// Of CLI11's "--a excludes --b": the two names.
+std::pair<std::string, std::string> two_names(const std::string& text, std::string_view between) {
+  const size_t at = text.find(between);
+  if (at == std::string::npos) return {text, ""};
+  return {text.substr(0, at), text.substr(at + between.size())};
+}
+
+Error excluded(const CLI::App& app, const std::string& text) {
+  const auto [one, other] = two_names(text, " excludes ");
+  return {Fault::Usage, fmt::format("{} and {} cannot be used together", one, other),
+          fmt::format("{} takes one of them", full_name(app)),
+          "leave out one; " + sees_help(app, "its options")};
+}
+
+Error alone(const CLI::App& app, const std::string& text) {
+  const auto [one, other] = two_names(text, " requires ");
+  const CLI::Option* option = find(app, one);
+  return {Fault::Usage, fmt::format("{} needs {}", one, other),
+          option ? described(*option, one) : "it has no effect without it",
+          fmt::format("add {}, or leave out {}", other, one)};
+}
+
 const CLI::App& innermost(const CLI::App& app) {
   const CLI::App* at = &app;
   while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
@@ -222,6 +244,8 @@ Error parse_error(const CLI::ParseError& error, const CLI::App& root) {
   if (dynamic_cast<const CLI::RequiredError*>(&error)) return missing(app);
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) return too_many(app);
   if (dynamic_cast<const CLI::ConversionError*>(&error)) return wrong_value(app, text);
+  if (dynamic_cast<const CLI::ExcludesError*>(&error)) return excluded(app, text);
+  if (dynamic_cast<const CLI::RequiresError*>(&error)) return alone(app, text);
   const auto [name, why] = named_part(text);
   const CLI::Option* option = find(app, name);
   Error out{Fault::Usage, fmt::format("invalid value for {}", name), why,

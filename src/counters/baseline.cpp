@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/json.h"
 
 namespace kiln::counters {
@@ -40,6 +43,91 @@ constexpr Judged kJudged[] = {
     {"sm__maximum_warps_per_active_cycle_pct", false},
 };
 
+// What of it is judged, in the order of the table.
+std::vector<double> judged_numbers(const results::NamedNumbers& numbers) {
+  std::vector<double> out;
+  for (const Judged& judged : kJudged) {
+    const double* found = results::find_number(numbers, judged.metric);
+    out.push_back(found ? *found : 0);
+  }
+  return out;
+}
+std::vector<double> judged_numbers(const Json& metrics) {
+  std::vector<double> out;
+  for (const Judged& judged : kJudged) out.push_back(metrics.value(judged.metric, 0.0));
+  return out;
+}
+
+Json judged_json(const results::NamedNumbers& numbers) {
+  Json out = Json::object();
+  for (const Judged& judged : kJudged) {
+    if (const double* value = results::find_number(numbers, judged.metric))
+      out[judged.metric] = *value;
+  }
+  return out;
+}
+
+struct JudgedLine {
+  std::string at;
+  std::vector<double> numbers;
+};
+
+// Which line was which? An edit moves lines, so those with the same numbers are matched first, in
+// order; what is left between two such is paired if it is as many lines before as now.
+std::vector<std::pair<size_t, size_t>> changed_pairs(const std::vector<JudgedLine>& before,
+                                                     const std::vector<JudgedLine>& now) {
+  const size_t rows = before.size(), columns = now.size();
+  std::vector<std::vector<uint32_t>> same(rows + 1, std::vector<uint32_t>(columns + 1, 0));
+  for (size_t i = rows; i-- > 0;) {
+    for (size_t k = columns; k-- > 0;)
+      same[i][k] = before[i].numbers == now[k].numbers ? same[i + 1][k + 1] + 1
+                                                       : std::max(same[i + 1][k], same[i][k + 1]);
+  }
+  std::vector<std::pair<size_t, size_t>> out;
+  size_t from_i = 0, from_k = 0;
+  const auto pair_up_to = [&](size_t i, size_t k) {
+    for (size_t step = 0; i - from_i == k - from_k && step < i - from_i; ++step)
+      out.emplace_back(from_i + step, from_k + step);
+    from_i = i + 1;
+    from_k = k + 1;
+  };
+  for (size_t i = 0, k = 0; i < rows && k < columns;) {
+    if (before[i].numbers == now[k].numbers) {
+      pair_up_to(i++, k++);
+    } else if (same[i + 1][k] >= same[i][k + 1]) {
+      ++i;
+    } else {
+      ++k;
+    }
+  }
+  pair_up_to(rows, columns);
+  return out;
+}
+
+void add_changes(const std::vector<double>& was, const std::vector<double>& is, const Change& like,
+                 std::vector<Change>* out) {
+  for (size_t i = 0; i < std::size(kJudged); ++i) {
+    if (was[i] == is[i]) continue;
+    Change change = like;
+    change.metric = kJudged[i].metric;
+    change.before = was[i];
+    change.now = is[i];
+    change.worse = (is[i] > was[i]) == kJudged[i].more_is_worse;
+    out->push_back(std::move(change));
+  }
+}
+
+void compare_lines(const Json& saved, const results::LaunchReport& launch, size_t number,
+                   std::vector<Change>* out) {
+  std::vector<JudgedLine> before, now;
+  for (const Json& line : saved)
+    before.push_back({line.value("at", ""), judged_numbers(line.value("metrics", Json::object()))});
+  for (const results::CounterLine& line : launch.lines)
+    now.push_back({line.at, judged_numbers(line.metrics)});
+  for (const auto& [i, k] : changed_pairs(before, now))
+    add_changes(before[i].numbers, now[k].numbers, {number, launch.kernel, "", now[k].at}, out);
+}
+
 Error refused(const std::string& source, std::string why) {
   return Error{Fault::Usage, "cannot compare with the baseline " + source, std::move(why),
                "replace it: --save-baseline " + source};
@@ -56,12 +144,12 @@ std::filesystem::path baseline_path(const std::filesystem::path& directory,
 std::string baseline_text(const results::CounterReport& report) {
   Json launches = Json::array();
   for (const results::LaunchReport& launch : report.launches) {
-    Json metrics = Json::object();
-    for (const Judged& judged : kJudged) {
-      if (const double* value = results::find_number(launch.metrics, judged.metric))
-        metrics[judged.metric] = *value;
-    }
-    launches.push_back({{"kernel", launch.kernel}, {"metrics", std::move(metrics)}});
+    Json lines = Json::array();
+    for (const results::CounterLine& line : launch.lines)
+      lines.push_back({{"at", line.at}, {"metrics", judged_json(line.metrics)}});
+    launches.push_back({{"kernel", launch.kernel},
+                        {"metrics", judged_json(launch.metrics)},
+                        {"lines", std::move(lines)}});
   }
   const Json all{{kHeader, kForm},
                  {"version", report.version},
@@ -92,14 +180,9 @@ Result<std::vector<Change>> compare_with_baseline(const results::CounterReport& 
     if (launches[i].value("kernel", "") != now.kernel)
       return refused(source, fmt::format("its launch {} is {}, here it is {}", i + 1,
                                          launches[i].value("kernel", "?"), now.kernel));
-    const Json metrics = launches[i].value("metrics", Json::object());
-    for (const Judged& judged : kJudged) {
-      const double* seen = results::find_number(now.metrics, judged.metric);
-      const double was = metrics.value(judged.metric, 0.0), is = seen ? *seen : 0;
-      if (was != is)
-        out.push_back(
-            {i + 1, now.kernel, judged.metric, was, is, (is > was) == judged.more_is_worse});
-    }
+    add_changes(judged_numbers(launches[i].value("metrics", Json::object())),
+                judged_numbers(now.metrics), {i + 1, now.kernel, "", ""}, &out);
+    compare_lines(launches[i].value("lines", Json::array()), now, i + 1, &out);
   }
   return out;
 }

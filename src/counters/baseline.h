@@ -20,6 +20,7 @@ std::string baseline_text(const results::CounterReport& report);
 struct Change {
   size_t launch = 0;
   std::string kernel, metric;
+  std::string at;  // the source line; "": the whole launch
   double before = 0, now = 0;
   bool worse = false;
 };

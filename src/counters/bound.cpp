@@ -51,6 +51,13 @@ Limit of_arithmetic(const char* name, double flops, double tflops) {
           fmt::format("{:.3g} GFLOP at {:g} TFLOP/s", flops / 1e9, tflops)};
 }
 
+Limit of_starts(const results::CounterLaunch& launch, const Gpu& gpu) {
+  const double blocks = number(launch.grid[0]) * launch.grid[1] * launch.grid[2];
+  const double per_us = gpu.blocks_per_clock * gpu.clock_mhz;
+  return {"start of blocks", per_us > 0 ? blocks / per_us : 0,
+          fmt::format("{:.0f} blocks, {:g} per clock", blocks, gpu.blocks_per_clock)};
+}
+
 }  // namespace
 
 results::Bound bound_of(const results::CounterLaunch& launch, const Counts& counts,
@@ -59,6 +66,7 @@ results::Bound bound_of(const results::CounterLaunch& launch, const Counts& coun
   out.limits = {of_dram(launch.traffic, gpu),
                 of_l2(launch.traffic, counts, gpu),
                 of_l1(counts, gpu),
+                of_starts(launch, gpu),
                 of_arithmetic("f32", number(counts[Metric::flops_fp32]), gpu.fp32_tflops),
                 of_arithmetic("f64", number(counts[Metric::flops_fp64]), gpu.fp64_tflops),
                 of_arithmetic("tensor cores", number(counts[Metric::flops_tensor]),

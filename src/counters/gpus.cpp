@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 #include "base/text.h"
 
 namespace kiln::counters {
@@ -31,13 +35,18 @@ std::span<const Gpu> gpus() { return kGpus; }
 
 Result<const Gpu*> find_gpu(std::string_view name) {
   const std::string wanted = text::lower(name);
-  std::string known;
+  std::vector<std::string> known, names;
   for (const Gpu& gpu : kGpus) {
-    if (text::lower(gpu.name) == wanted) return &gpu;
-    known += (known.empty() ? "" : ", ") + std::string(gpu.name);
+    names.emplace_back(gpu.name);
+    known.push_back(text::lower(gpu.name));
+    if (known.back() == wanted) return &gpu;
   }
-  return Error{Fault::Usage, fmt::format("unknown GPU '{}'", name), "known GPUs: " + known,
-               "give one of them to --gpu"};
+  std::optional<std::string> meant = text::closest(wanted, known);
+  if (meant) meant = names[static_cast<size_t>(std::ranges::find(known, *meant) - known.begin())];
+  return Error{Fault::Usage, fmt::format("unknown GPU '{}'", name),
+               "known GPUs: " + text::join(names, ", "),
+               meant ? fmt::format("did you mean {}? kiln counters --gpus describes them", *meant)
+                     : "use the one that is most like it; kiln counters --gpus describes them"};
 }
 
 Result<const Gpu*> gpu_of_device(std::string_view device) {

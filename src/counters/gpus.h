@@ -21,6 +21,7 @@ struct Gpu {
   double l2_bytes_per_clock = 0;  // 0 here and below: not known
   double fp32_tflops = 0, fp64_tflops = 0;
   double tensor_tflops = 0, tensor8_tflops = 0;
+  double blocks_per_clock = 0;  // that it starts; 0: not measured
   std::string_view source;
 
   uint64_t l2_bytes() const { return static_cast<uint64_t>(l2_mb * 1024 * 1024); }

@@ -19,8 +19,6 @@ namespace {
 using results::Counts;
 using results::Metric;
 
-using Programs = std::unordered_map<uint64_t, const results::CounterProgram*>;
-
 const results::CounterInstruction* instruction_of(const Programs& programs,
                                                   const results::CounterSite& site) {
   const auto found = programs.find(site.program);
@@ -149,7 +147,7 @@ Result<results::CounterReport> make_report(results::CounterRun& run, const Gpu& 
     add_lines(launch, programs, all_lines);
     out.lines = lines_of(own);
     out.bound = bound_of(launch, total, has_eight_bit_products(launch, programs), gpu);
-    predict_time(launch, total, gpu, &out);
+    predict_time(launch, programs, total, gpu, &out);
     out.advice = advice_for(out);
     report.launches.push_back(std::move(out));
   }

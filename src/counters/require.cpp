@@ -21,11 +21,18 @@ Error bad(const std::string& text, std::string why) {
                kGrammar};
 }
 
-bool is_known(const std::string& metric) {
-  const std::vector<results::MetricFact> facts = metric_facts();
-  return std::any_of(facts.begin(), facts.end(), [&](const results::MetricFact& fact) {
-    return fact.name == metric && fact.tag != "unavailable";
-  });
+std::vector<std::string> known_metrics() {
+  std::vector<std::string> names;
+  for (const results::MetricFact& fact : metric_facts())
+    if (fact.tag != "unavailable") names.push_back(fact.name);
+  return names;
+}
+
+Error unknown_metric(const Requirement& wanted, const std::vector<std::string>& known) {
+  const auto meant = text::closest(wanted.metric, known);
+  return Error{Fault::Usage, fmt::format("unknown metric '{}' in --require", wanted.metric),
+               meant ? fmt::format("did you mean {}?", *meant) : "no metric has a similar name",
+               "kiln docs counters has a table of them; --json lists all under \"facts\""};
 }
 
 bool holds(double seen, const std::string& sign, double number) {
@@ -51,7 +58,7 @@ Result<Requirement> parse_requirement(const std::string& text) {
   if (bracket != text.npos && (closing == text.npos || closing < bracket))
     return bad(text, "a bracket is not closed");
   const size_t sign = text.find_first_of("<>=!", from == text.npos ? 0 : from);
-  if (sign == text.npos) return bad(text, "it compares with nothing");
+  if (sign == text.npos) return bad(text, "it has no comparison: <=, <, >=, >, == or !=");
   const size_t after = text.find_first_not_of("<>=!", sign);
   out.sign = text.substr(sign, after - sign);
   for (const char* known : {"<=", "<", ">=", ">", "==", "!=", ""}) {
@@ -65,10 +72,8 @@ Result<Requirement> parse_requirement(const std::string& text) {
       std::from_chars(number.data(), number.data() + number.size(), out.number);
   if (error != std::errc() || end != number.data() + number.size())
     return bad(text, fmt::format("'{}' is not a number", number));
-  if (!is_known(out.metric))
-    return bad(text, fmt::format("there is no metric '{}'; kiln counters --json lists them under "
-                                 "\"facts\"",
-                                 out.metric));
+  const std::vector<std::string> known = known_metrics();
+  if (std::ranges::find(known, out.metric) == known.end()) return unknown_metric(out, known);
   return out;
 }
 
@@ -93,7 +98,7 @@ Result<std::vector<Miss>> check(const results::CounterReport& report, const Requ
   return Error{
       Fault::Work, fmt::format("cannot check '{}'", wanted.text),
       fmt::format("no instruction of '{}' ran, and no kernel has that in its name", wanted.place),
-      "see the lines that ran: kiln counters without --require"};
+      "kiln counters without --require lists the lines that ran"};
 }
 
 }  // namespace kiln::counters

@@ -18,6 +18,7 @@ constexpr uint32_t kAlways = 7;  // the guard that is always true
 void note_instruction(uint64_t low, uint64_t high, SassOfLine& line) {
   const binary::SassOpcode& opcode = binary::opcode_of(low);
   const uint32_t guard = low >> 12 & 7;
+  if (opcode.mnemonic != "NOP") ++line.instructions;
   if ((opcode.mnemonic == "BRA" && guard != kAlways) || opcode.mnemonic == "BRX") ++line.branches;
   if (opcode.mnemonic == "LDS") {
     ++line.shared_loads;
@@ -118,6 +119,7 @@ void follow_sass(const SassOfKernel& sass, const results::CounterProgram& progra
     if (site.program != program.id || site.instruction >= program.instructions.size()) continue;
     const auto found = sass.lines.find(program.instructions[site.instruction].ptx_line);
     const SassOfLine line = found == sass.lines.end() ? SassOfLine() : found->second;
+    site.sass_instructions = line.instructions;
     if (line.branches == 0) site.counts[Metric::branches_divergent] = 0;
     if (site.counts[Metric::shared_ld_requests]) follow_shared(line, true, site);
     if (site.counts[Metric::shared_st_requests]) follow_shared(line, false, site);

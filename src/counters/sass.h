@@ -18,6 +18,7 @@ namespace kiln::counters {
 
 // Of one line of PTX.
 struct SassOfLine {
+  uint32_t instructions = 0;
   uint32_t branches = 0;                             // conditional ones
   uint32_t shared_loads = 0, shared_load_bytes = 0;  // bytes: of the widest
   uint32_t shared_stores = 0, shared_store_bytes = 0;

@@ -118,7 +118,7 @@ Result<Candidate> fit_op(const KilnOpInfo& op, std::span<const std::string> text
           fmt::format("'{}' is missing; it expects {}", parameter.name, type_name(parameter)),
           parameter.flags & KILN_PARAMETER_OPTIONAL
               ? fmt::format("write {}=none to leave it out", parameter.name)
-              : "");
+              : fmt::format("pass it in its place, or as {}=VALUE", parameter.name));
     }
     candidate.call.arguments.push_back(std::move(argument));
   }
@@ -132,7 +132,7 @@ Error unknown_op(std::span<const KilnOpInfo> ops, std::string_view name) {
   return {Fault::Usage, fmt::format("no op '{}' in the library", name),
           names.empty() ? "it has none" : "it has " + text::join(names, ", "),
           near            ? "did you mean " + *near + "?"
-          : names.empty() ? "make its functions ops: KILN_OP(name, \"a, b\"); see docs/guide/op.md"
+          : names.empty() ? "make its functions ops: KILN_OP(name, \"a, b\"); see kiln docs op"
                           : "name one of these"};
 }
 

@@ -199,7 +199,7 @@ Result<Json> Lane::time(const Json& request) {
   if (const Finding* refusal = refusal_in(report))
     return Error{Fault::Work, contender.name + " cannot be timed",
                  refusal->trap + ": " + refusal->text,
-                 "fix the op first; docs/guide/bench.md says how each trap is found"};
+                 "fix the op first; kiln docs bench says how each trap is found"};
   answer.update(timing_json(report.timings[0]));
   if (Json findings = findings_json(report); !findings.empty())
     answer["findings"] = std::move(findings);

@@ -106,7 +106,7 @@ Result<RunOptions> run_options(const Json& options) {
       if (name == option.name) known = &option;
     if (!known)
       return Error{Fault::Usage, fmt::format("unknown benchmark option '{}'", name),
-                   "docs/guide/bench.md lists them", "correct it, or leave it out"};
+                   "kiln docs bench lists them", "correct it, or leave it out"};
     if (!value.is_number() && !value.is_boolean())
       return Error{Fault::Usage, fmt::format("option '{}' is {}", name, dump(value)),
                    "it must be a number", fmt::format("{}=1.0, for example", name)};

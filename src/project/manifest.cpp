@@ -47,7 +47,7 @@ Error wrong_type(const Place& place, std::string_view key, const toml::node& nod
                  std::string_view wanted) {
   return place.error(node.source(), fmt::format("'{}' is {}", key, type_name(node)),
                      fmt::format("it must be {}", wanted),
-                     "correct the line; docs/guide/build.md shows every key");
+                     "correct the line; kiln docs build shows every key");
 }
 
 Result<std::string> string_of(const Place& place, std::string_view key, const toml::node& node) {

@@ -3,6 +3,8 @@
 // instructions?
 #include <fmt/format.h>
 
+#include <map>
+
 #include "ptx/cursor.h"
 #include "ptx/parser.h"
 #include "ptx/scopes.h"
@@ -52,8 +54,10 @@ class BodyReader {
     if (token.is('}')) {
       if (scopes_.depth() == 1) return cursor_.fail("a '}' without a '{'");
       cursor_.take();
-      if (view_scopes_.back().has_check)
-        fold_view_checks(view_scopes_.back().start, caller_, &body_);
+      if (view_scopes_.back().has_check) {
+        const SourceLine caller{caller_.file, caller_.line, 0, 0};
+        fold_view_checks(view_scopes_.back().start, caller, &body_);
+      }
       view_scopes_.pop_back();
       return close_scope();
     }
@@ -132,10 +136,36 @@ class BodyReader {
     return use;
   }
 
+  // Of the calls that a line was inlined through, the innermost in the file of the kernel is shown
+  // as the outer one: of atomicAdd() in a function of the user it is the line of that call.
+  bool location(const Token& token) {
+    SourcePoint point;
+    if (!cursor_.location(token, &point, &caller_)) return false;
+    // nvcc gives line 0 to loops of its own making, such as that of memcpy().
+    if (point.line == 0) return true;
+    source_.file = point.file;
+    source_.line = point.line;
+    inlined_from_[point] = caller_;
+    SourcePoint outermost = caller_.file ? caller_ : point;
+    for (uint32_t depth = 0; depth < kMostInlined; ++depth) {
+      const auto found = inlined_from_.find(outermost);
+      if (found == inlined_from_.end() || !found->second.file) break;
+      outermost = found->second;
+    }
+    SourcePoint outer = outermost;
+    if (point.file != outermost.file) {
+      outer = caller_;
+      while (outer.file != outermost.file) outer = inlined_from_[outer];
+    }
+    source_.outer_file = outer.file;
+    source_.outer_line = outer.line;
+    return true;
+  }
+
   bool directive() {
     Token token = cursor_.take();
     if (token.text == "reg") return registers();
-    if (token.text == "loc") return cursor_.location(token, &source_, &caller_);
+    if (token.text == "loc") return location(token);
     if (token.text == "pragma") return cursor_.skip_to_semicolon();
     if (auto space = space_named(token.text)) {
       do {
@@ -403,7 +433,9 @@ class BodyReader {
   Scopes scopes_{body_};
   std::vector<ViewScope> view_scopes_ = std::vector<ViewScope>(1);  // as deep as scopes_
   SourceLine source_;
-  SourceLine caller_;  // of the function that source_ was inlined from; file 0: it is not inlined
+  SourcePoint caller_;  // of the function that source_ was inlined from; file 0: it is not inlined
+  static constexpr uint32_t kMostInlined = 64;  // broken input may go in circles
+  std::map<SourcePoint, SourcePoint> inlined_from_;
 };
 
 }  // namespace

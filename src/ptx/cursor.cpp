@@ -248,19 +248,17 @@ bool Cursor::initializer(Variable* variable) {
   return true;
 }
 
-bool Cursor::inlined_at(SourceLine* caller) {
+bool Cursor::point_at(SourcePoint* point) {
   uint64_t file = 0, line = 0, column = 0;
   if (!expect_unsigned(&file) || !expect_unsigned(&line) || !expect_unsigned(&column)) return false;
-  caller->file = static_cast<uint32_t>(file);
-  caller->line = static_cast<uint32_t>(line);
+  *point = {static_cast<uint32_t>(file), static_cast<uint32_t>(line),
+            static_cast<uint32_t>(column)};
   return true;
 }
 
-bool Cursor::location(const Token& at, SourceLine* source, SourceLine* caller) {
-  uint64_t file = 0, line = 0, column = 0;
-  if (!expect_unsigned(&file) || !expect_unsigned(&line) || !expect_unsigned(&column)) return false;
-  bool inlined = false;
+bool Cursor::location(const Token& at, SourcePoint* point, SourcePoint* caller) {
   *caller = {};
+  if (!point_at(point)) return false;
   while (accept(',')) {
     std::string_view word;
     if (!expect_word(&word)) return false;
@@ -271,23 +269,15 @@ bool Cursor::location(const Token& at, SourceLine* source, SourceLine* caller) {
         if (!number(&offset)) return false;
       }
     } else if (word == "inlined_at") {
-      inlined = true;
-      if (!inlined_at(caller)) return false;
+      if (!point_at(caller)) return false;
     } else {
       return fail_at(at, "unknown attribute of .loc");
     }
     // `function_name X, inlined_at 1 2 3` and `function_name X inlined_at ...` both occur.
     if (current_.is_word("inlined_at")) {
       take();
-      inlined = true;
-      if (!inlined_at(caller)) return false;
+      if (!point_at(caller)) return false;
     }
-  }
-  source->file = static_cast<uint32_t>(file);
-  source->line = static_cast<uint32_t>(line);
-  if (!inlined) {
-    source->outer_file = source->file;
-    source->outer_line = source->line;
   }
   return true;
 }

@@ -7,12 +7,21 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "base/result.h"
 #include "ptx/lexer.h"
 #include "ptx/module.h"
 
 namespace kiln::ptx {
+
+// A place in the source, as .loc names it.
+struct SourcePoint {
+  uint32_t file = 0, line = 0, column = 0;
+  bool operator<(const SourcePoint& other) const {
+    return std::tie(file, line, column) < std::tie(other.file, other.line, other.column);
+  }
+};
 
 class Cursor {
  public:
@@ -44,12 +53,12 @@ class Cursor {
   bool initializer(Variable* variable);
   // `caller`: where the function that the line belongs to was called; file 0 when it was not
   // inlined.
-  bool location(const Token& at, SourceLine* source, SourceLine* caller);
+  bool location(const Token& at, SourcePoint* point, SourcePoint* caller);
   bool parameters(std::vector<Variable>* out);
 
  private:
   bool initial_value(Variable* variable, uint32_t depth);
-  bool inlined_at(SourceLine* caller);
+  bool point_at(SourcePoint* point);  // file, line and column
 
   Lexer lexer_;
   Token current_;

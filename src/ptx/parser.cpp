@@ -54,7 +54,7 @@ class ModuleReader {
     if (token.text == "address_size") return address_size();
     if (token.text == "file") return file();
     if (token.text == "loc") {
-      SourceLine ignored;
+      SourcePoint ignored;
       return cursor_.location(token, &ignored, &ignored);
     }
     if (token.text == "pragma") return cursor_.skip_to_semicolon();

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "results/findings.h"
 
 namespace kiln::report {
 
+// A function's name for people: long template arguments, and parameters if it is still too long,
+// become "...". Names of Thrust's kernels have thousands of characters.
+std::string folded_name(std::string_view name);
 // As rustc writes: the rule, both places with their source lines, then notes and advice.
 std::string finding_text(const results::Finding& finding);
 // "kiln sanitize: 2 errors, 1 note in 12 launches; checks: memory, race, sync"

@@ -48,7 +48,8 @@ std::string place_html(const FindingPlace& place) {
     out += fmt::format("<div class=\"soft\">inlined: {}:{}</div>\n", escape(place.stack[i].file),
                        place.stack[i].line);
   if (!place.kernel.empty()) {
-    out += fmt::format("<div class=\"soft\">{}, launch {}", escape(place.kernel), place.launch);
+    out += fmt::format("<div class=\"soft\" title=\"{}\">{}, launch {}", escape(place.kernel),
+                       escape(folded_name(place.kernel)), place.launch);
     if (place.stream) out += fmt::format(", stream {}", place.stream);
     out += "</div>\n";
   }

@@ -63,7 +63,8 @@ std::string place_lines(const FindingPlace& place, size_t width, bool first) {
   }
   for (size_t i = 1; i < place.stack.size(); ++i)
     out += fmt::format("{} = inlined: {}:{}\n", margin, place.stack[i].file, place.stack[i].line);
-  if (!place.function.empty()) out += fmt::format("{} = in {}\n", margin, place.function);
+  if (!place.function.empty())
+    out += fmt::format("{} = in {}\n", margin, folded_name(place.function));
   return out;
 }
 
@@ -73,7 +74,7 @@ std::string kernel_lines(const Finding& finding, const std::string& margin) {
   for (const FindingPlace& place : finding.places) {
     if (place.kernel.empty()) continue;
     std::string text =
-        fmt::format("{} = kernel: {}, launch {}", margin, place.kernel, place.launch);
+        fmt::format("{} = kernel: {}, launch {}", margin, folded_name(place.kernel), place.launch);
     if (place.stream) text += fmt::format(", stream {}", place.stream);
     if (text != last) out += text + "\n";
     last = text;
@@ -98,7 +99,41 @@ std::string labelled_lines(const std::string& margin, std::string_view label,
   return out + line + "\n";
 }
 
+// The bracket that closes the one at `open`; the end if none does.
+size_t closing(std::string_view name, size_t open) {
+  const char opens = name[open], closes = opens == '<' ? '>' : ')';
+  size_t depth = 0;
+  for (size_t at = open; at < name.size(); ++at) {
+    if (name[at] == opens) ++depth;
+    const bool arrow = closes == '>' && at > 0 && name[at - 1] == '-';
+    if (name[at] == closes && !arrow && --depth == 0) return at;
+  }
+  return name.size();
+}
+
+// Without what is inside of brackets of this kind, where that is longer than `most`.
+std::string folded(std::string_view name, char open, size_t most) {
+  std::string out;
+  for (size_t at = 0; at < name.size(); ++at) {
+    out += name[at];
+    if (name[at] != open || out.ends_with("operator<") || out.ends_with("operator<<")) continue;
+    const size_t end = closing(name, at);
+    if (end == name.size() || end - at - 1 <= most) continue;
+    out += "...";
+    at = end - 1;
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string folded_name(std::string_view name) {
+  constexpr size_t kLong = 100, kLongArguments = 24;
+  if (name.size() <= kLong) return std::string(name);
+  const std::string without_arguments = folded(name, '<', kLongArguments);
+  if (without_arguments.size() <= kLong) return without_arguments;
+  return folded(without_arguments, '(', kLongArguments);
+}
 
 std::string finding_text(const Finding& finding) {
   const size_t width = line_width(finding);

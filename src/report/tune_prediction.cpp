@@ -15,7 +15,8 @@ std::string prediction_text(const results::TunePrediction& prediction) {
   for (const results::PredictedVariant& one : prediction.variants) {
     const std::string defines = text::join(one.defines, " ");
     if (!one.why.empty())
-      out += fmt::format("  {:>12} {:>12}  {}: {}\n", "-", "-", defines, one.why);
+      out +=
+          fmt::format("  {:>12} {:>12}  {:<22} {}\n    {}\n", "-", "-", "failed", defines, one.why);
     else
       out += fmt::format("  {:>12} {:>12}  {:<22} {}\n", fine_time(one.us), fine_time(one.bound_us),
                          one.limited_by, defines);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "results/dims.h"
 #include "results/fields.h"
 
 namespace kiln::results {
@@ -82,16 +83,10 @@ static void describe(Fields& field, Advice& advice) {
 
 template <class Fields>
 static void describe(Fields& field, LaunchReport& launch) {
-  const auto dims = [&](const char* name, std::array<uint32_t, 3>& of) {
-    std::vector<uint32_t> values(of.begin(), of.end());
-    field(name, values);
-    // A reader adds to what is there.
-    for (size_t i = 0; i < 3; ++i) of[i] = values[values.size() - 3 + i];
-  };
   field("number", launch.number);
   field("kernel", launch.kernel);
-  dims("grid", launch.grid);
-  dims("block", launch.block);
+  describe_dims(field, "grid", launch.grid);
+  describe_dims(field, "block", launch.block);
   field("code", launch.code);
   describe_numbers(field, "metrics", launch.metrics);
   field("lines", launch.lines);

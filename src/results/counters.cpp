@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "results/dims.h"
 #include "results/fields.h"
 
 namespace kiln::results {
@@ -86,23 +87,18 @@ static void describe(Fields& field, ModelledTraffic& traffic) {
   field("read_bytes", traffic.read_bytes);
   field("written_bytes", traffic.written_bytes);
   field("least_l2_read_sectors", traffic.least_l2_read_sectors);
+  field.maybe("busiest_atomic_updates", traffic.busiest_atomic_updates);
 }
 
 template <class Fields>
 static void describe(Fields& field, CounterLaunch& launch) {
-  const auto dims = [&](const char* name, std::array<uint32_t, 3>& of) {
-    std::vector<uint32_t> values(of.begin(), of.end());
-    field(name, values);
-    // A reader adds to what is there.
-    for (size_t i = 0; i < 3; ++i) of[i] = values[values.size() - 3 + i];
-  };
   field("number", launch.number);
   field("kernel", launch.kernel);
   field("mangled", launch.mangled);
   field("file", launch.file);
-  dims("grid", launch.grid);
-  dims("block", launch.block);
-  dims("cluster", launch.cluster);
+  describe_dims(field, "grid", launch.grid);
+  describe_dims(field, "block", launch.block);
+  describe_dims(field, "cluster", launch.cluster);
   field("shared_bytes", launch.shared_bytes);
   field("dynamic_shared_bytes", launch.dynamic_shared_bytes);
   field("code", launch.code);

@@ -77,6 +77,7 @@ struct CounterSite {
   Counts counts;
   std::optional<OtherWidths> other;
   std::optional<WarpSample> sample;
+  std::optional<uint32_t> sass_instructions;  // of its line of PTX; from the cubin, not in JSON
 };
 
 // By the model of caches that docs/guide/counters.md states.
@@ -87,6 +88,8 @@ struct ModelledTraffic {
   uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
   uint64_t read_bytes = 0, written_bytes = 0;  // distinct sectors of the launch
   uint64_t least_l2_read_sectors = 0;          // what no cache can avoid
+  // Of the address that atomics of the launch update most.
+  std::optional<uint64_t> busiest_atomic_updates;
 };
 
 struct CounterLaunch {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/text.h"
+
 namespace kiln::results {
 namespace {
 
@@ -20,6 +22,14 @@ std::string_view next_word(std::string_view* rest) {
 bool is_check(std::string_view name) {
   return std::ranges::any_of(rules(),
                              [&](const RuleRow& row) { return name_of(row.check) == name; });
+}
+
+// "; did you mean shared-race?", where one is near.
+std::string nearest_rule(std::string_view name) {
+  std::vector<std::string> known;
+  for (const RuleRow& row : rules()) known.emplace_back(row.name);
+  const auto meant = text::closest(name, known);
+  return meant ? fmt::format("; did you mean {}?", *meant) : "";
 }
 
 std::string any(std::string_view word) { return word == "*" ? "" : std::string(word); }
@@ -78,12 +88,12 @@ Result<std::vector<Suppression>> parse_suppressions(std::string_view text,
     one.rule = any(rule);
     one.kernel = any(next_word(&rest));
     const std::string_view place = next_word(&rest);
-    if (place.empty()) return wrong("a suppression has four parts");
+    if (place.empty()) return wrong("it has fewer than four fields");
     if (rule != "*" && !rule_named(rule) && !is_check(rule))
-      return wrong(fmt::format("unknown rule '{}'", rule));
+      return wrong(fmt::format("unknown rule '{}'{}", rule, nearest_rule(rule)));
     if (!read_place(place, &one)) return wrong(fmt::format("'{}' is not FILE:LINE", place));
     const size_t begin = rest.find_first_not_of(" \t");
-    if (begin == rest.npos) return wrong("it gives no reason");
+    if (begin == rest.npos) return wrong("the reason is missing");
     one.reason = std::string(rest.substr(begin));
     out.push_back(std::move(one));
   }

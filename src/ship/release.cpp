@@ -98,7 +98,7 @@ Result<LibraryFacts> facts_of_library(const fs::path& library) {
     return Error{Fault::Work,
                  fmt::format("{} contains nothing to ship", library.filename().string()),
                  "its sources define no op",
-                 "add a line such as KILN_OP(my_op, \"a, b\"); docs/guide/op.md"};
+                 "add a line such as KILN_OP(my_op, \"a, b\"); see kiln docs op"};
   return facts;
 }
 

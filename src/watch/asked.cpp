@@ -32,7 +32,7 @@ void say_write_failed(const std::string& path) {
                path.c_str(), std::strerror(errno));
 }
 
-// The file of a trace. That it cannot be written is said once.
+// The file of a trace. A failure to write it is reported once.
 class TraceFile {
  public:
   TraceFile(std::FILE* file, std::string path) : file_(file), path_(std::move(path)) {}
@@ -59,7 +59,7 @@ std::unique_ptr<engine::Sink> trace_to(const std::string& path, uint64_t limit) 
   std::FILE* file = open_for(path, "the accesses");
   if (!file) return nullptr;
   auto trace = std::make_shared<TraceFile>(file, path);
-  // A process may end without a word: what a launch did is in the file when it is over.
+  // A process may end abruptly: what a launch did is in the file when the launch is over.
   return std::make_unique<AccessTrace>([trace](std::string_view text) { trace->write(text); },
                                        [trace] { trace->flush(); }, limit);
 }

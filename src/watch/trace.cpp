@@ -52,7 +52,7 @@ std::string_view name_of(Strength strength) {
   return "sc";
 }
 
-// A generic address says its space itself; `address` becomes one inside of that space.
+// A generic address determines its space; `address` becomes one inside that space.
 std::string_view space_of(const AccessEvent& event, uint64_t* address) {
   switch (event.space) {
     case ptx::Space::Shared:

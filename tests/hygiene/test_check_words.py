@@ -57,6 +57,11 @@ class Words(unittest.TestCase):
         for pattern, _ in PATTERNS:
             self.assertTrue(any(pattern.search(line) for line in BAD), pattern.pattern)
 
+    def test_a_message_names_no_file_of_a_checkout(self):
+        self.assertTrue(faults_of("a.cpp", 'fix = "see docs/guide/op.md";'))
+        self.assertFalse(faults_of("a.cpp", 'fix = "see kiln docs op";  // docs/guide/op.md'))
+        self.assertFalse(faults_of("a.md", "See docs/guide/op.md."))
+
     def test_the_worst_ones_are_seen_in_comments(self):
         for source, line in (
             ("a.cpp", "int a;\n// It waits\n// in\n// vain.\n"),

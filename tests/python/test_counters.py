@@ -116,6 +116,18 @@ def test_requirements_and_baselines(command: Path, folder: Path) -> None:
     assert "global_ld_sectors 9 ->" in run(
         command, *words, "--baseline", "old.json", code=1, cwd=folder
     )
+    # One line alone: the launch as a whole is as before, and lines that only moved are not changes.
+    saved = json.loads(text)
+    line = next(one for one in saved["launches"][0]["lines"] if one["at"] == "counted.cu:7")
+    line["metrics"]["global_ld_sectors"] -= 1
+    (folder / "line.json").write_text(json.dumps(saved))
+    named = run(command, *words, "--baseline", "line.json", code=1, cwd=folder)
+    assert "counted.cu:7: global_ld_sectors 1023 -> 1024" in named, named
+    for one in saved["launches"][0]["lines"]:
+        one["at"] = one["at"].replace(":", ":1")
+    line["metrics"]["global_ld_sectors"] += 1
+    (folder / "line.json").write_text(json.dumps(saved))
+    run(command, *words, "--baseline", "line.json", cwd=folder)
     (folder / "old.json").write_text(text.replace('"version": "', '"version": "0.'))
     assert "it was saved by kiln 0." in run(
         command, *words, "--baseline", "old.json", code=2, cwd=folder
@@ -125,7 +137,7 @@ def test_requirements_and_baselines(command: Path, folder: Path) -> None:
 def test_bad_input(command: Path, folder: Path) -> None:
     words = ["counted.cu", "scaled", "randn:f32:64"]
     assert "unknown GPU 'H300'" in run(command, *words, "--gpu", "H300", code=2, cwd=folder)
-    assert "there is no metric 'sector'" in run(
+    assert "unknown metric 'sector'" in run(
         command, *words, "--require", "sector == 1", code=2, cwd=folder
     )
     assert "no kernel has 'other'" in run(command, *words, "--kernel", "other", code=2, cwd=folder)
@@ -193,7 +205,7 @@ def test_a_kernel_that_faults(command: Path, tmp_path: Path) -> None:
     words = [str(command), "counters", "faults.cu", "--json"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "why: it ended with code 5" in done.stderr
+    assert "why: it ended with exit code 5" in done.stderr
     assert "kiln sanitize finds faults" in done.stderr
     good, bad = json.loads(done.stdout)["launches"]
     assert good["metrics"]["global_st_sectors"] == 4 and good["code"] == 0
@@ -225,11 +237,11 @@ def test_predicted_order_of_variants(command: Path, tmp_path: Path) -> None:
         'KILN_OP(copied, "a").fake("like(a)");\n'
     )
     words = [str(command), "tune", "stride.cu", "copied", "randn:f32:2^20", "--json"]
-    words += ["--vary", "STRIDE=33,1,5", "--predict"]
+    words += ["--vary", "STRIDE=33,5,17", "--predict"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     variants = json.loads(done.stdout)["variants"]
-    assert [one["defines"] for one in variants] == [["STRIDE=1"], ["STRIDE=5"], ["STRIDE=33"]]
+    assert [one["defines"] for one in variants] == [["STRIDE=5"], ["STRIDE=17"], ["STRIDE=33"]]
     assert all(one["us"] >= one["bound_us"] > 0 for one in variants)
 
 

@@ -25,9 +25,12 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = Path(__file__).parent / "guides"
 PAGES = [
     ROOT / "README.md",
+    *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("docs/guide/*.md")),
     *sorted(ROOT.glob("docs/reference/*.md")),
+    ROOT / "docs/learn/README.md",
 ]
+LESSONS = sorted(ROOT.glob("docs/learn/[0-9]*.md"))  # test_lessons.py runs their cells
 LANGUAGES = {"sh", "usage", "output", "text", "cpp", "python", "toml", "json", "cmake", "yaml"}
 EXCUSE = "Not run by the tests: "
 
@@ -67,6 +70,20 @@ def test_every_block_has_a_language(page):
 def test_an_excuse_is_seen():
     text = f"```sh\na\n```\n{EXCUSE}it needs a GPU.\n```sh\nb\n```\nText.\n```sh\nc\n```\n"
     assert [block.excuse for block in blocks_of(text)] == ["it needs a GPU.", "", ""]
+
+
+def test_no_page_with_commands_is_left_out():
+    known = {*PAGES, *LESSONS}
+    others = [page for page in ROOT.glob("docs/**/*.md") if page not in known]
+    with_commands = [name_of(page) for page in others if commands_in(page)]
+    assert not with_commands
+    # In a lesson a command is a cell; one that is not has its reason below it.
+    without_reason = [name_of(page) for page in LESSONS for b in commands_in(page) if not b.excuse]
+    assert not without_reason
+
+
+def commands_in(page: Path) -> list[Block]:
+    return [block for block in blocks_of(page.read_text()) if block.language == "sh"]
 
 
 def prepare(folder: Path, page: Path) -> None:

@@ -92,6 +92,31 @@ def execute(cells: dict[str, str], folder: Path) -> dict[str, list]:
     return dict(zip(cells, json.loads((folder / "out.json").read_text())))
 
 
+def cells_of_the_guide() -> dict[str, str]:
+    """The cells of docs/guide/notebook.md as they are written, by their first line. Before the
+    commands, the tensor that they name."""
+    page = (ROOT / "docs/guide/notebook.md").read_text()
+    cells = []
+    for language, body in re.findall(r"^```(\w+)\n((?:.*\n)*?)```", page, re.MULTILINE):
+        if language == "python" or body.startswith("%%kiln"):
+            cells.append(body)
+        elif body.startswith("%kiln"):
+            lines = [line.split("  #")[0] for line in body.splitlines()]
+            cells += ["x = torch.arange(64.0)", *lines]
+    return {cell.partition("\n")[0] + f" ({number})": cell for number, cell in enumerate(cells)}
+
+
+def test_the_cells_of_the_guide_run(command, tmp_path):
+    if not (TOOLS / "nbclient").is_dir():
+        pytest.skip(f"{TOOLS} has no nbclient; `tools/bootstrap test` installs it")
+    (tmp_path / "train.py").write_text("import torch\ntorch.ones(4).sum()\n")
+    cells = cells_of_the_guide()
+    assert len(cells) == 10
+    wrong = {name: text_of(shown) for name, shown in execute(cells, tmp_path).items()
+             if failed(shown)}  # fmt: skip
+    assert not wrong
+
+
 def text_of(shown: list) -> str:
     """Streams, results as text, errors."""
     parts = []
@@ -167,6 +192,7 @@ def test_a_tensor_of_the_notebook_is_an_argument(outputs):
 
 def test_mistakes_of_a_line_are_told_without_a_traceback(outputs):
     assert "kiln has no command 'sanitise'" in text_of(outputs["unknown"])
+    assert "fix: %kiln sanitize" in text_of(outputs["unknown"])
     assert "nonsense" in text_of(outputs["bad argument"])
     assert "close every quote" in text_of(outputs["quote"])
     for name in ("unknown", "bad argument", "quote"):

@@ -169,11 +169,15 @@ MISTAKES = {
     ),
     "fake rule, unknown function": (
         ADD + 'KILN_OP(add, "a").fake("lik(a)");\n',
-        4, "the fake rule has a word that is no function no dtype and no parameter", "the grammar",
+        4, """unknown word 'lik' in the fake rule "lik(a)\"""", "a parameter of the op",
     ),
     "fake rule, unknown parameter": (
         ADD + 'KILN_OP(add, "a").fake("like(x)");\n',
-        4, "the fake rule has a word that is no function no dtype and no parameter", "the grammar",
+        4, "unknown word 'x' in the fake rule", "a parameter of the op",
+    ),
+    "fake rule, the last of many words, on a line of its own": (
+        ADD + 'KILN_OP(add, "a")\n    .fake("f32[max(a.shape[0], 8), lenn(a)]");\n',
+        4, "unknown word 'lenn' in the fake rule", "a parameter of the op",
     ),
     "fake rule, bracket": (
         ADD + 'KILN_OP(add, "a").fake("f32[a.shape[0]");\n',

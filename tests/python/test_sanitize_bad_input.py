@@ -28,6 +28,7 @@ SOURCE = (
 __global__ void traps(int* y) { y[0] = 1; __trap(); }
 __global__ void asserts(int* y) { y[0] = 1; if (y[0] == 1) asm volatile("brkpt;"); }
 __global__ void loops(int* y, int step) { for (int i = 0; i < 4; i += step) y[i] = i; }
+__global__ void stuck(volatile int* y, int step) { for (int i = 9; i < 99; i += step) y[i] = i; }
 __global__ void million(int* y) { y[1000 + blockIdx.x * blockDim.x + threadIdx.x] = 1; }
 __global__ void many_lines(volatile int* y) {
 """
@@ -40,6 +41,7 @@ int main(int count, char** words) {
   if (!std::strcmp(name, "traps")) traps<<<1, 1>>>(y);
   if (!std::strcmp(name, "asserts")) asserts<<<1, 1>>>(y);
   if (!std::strcmp(name, "loops")) loops<<<1, 1>>>(y, 0);
+  if (!std::strcmp(name, "stuck")) stuck<<<1, 1>>>(y, 0);
   if (!std::strcmp(name, "million")) million<<<1000, 1000>>>(y);
   if (!std::strcmp(name, "many_lines")) many_lines<<<1, 1>>>(y);
   if (!std::strcmp(name, "aborts")) {
@@ -87,7 +89,14 @@ def test_a_kernel_that_stops_is_a_finding(command: Path, source: Path, kernel: s
 def test_an_endless_loop_is_killed_with_a_message(command: Path, source: Path) -> None:
     done = sanitize(command, source, "--limit", "3", "--", "loops")
     assert done.returncode == 1
-    assert "was killed after 3 s (--limit)" in done.stderr
+    assert "it did not finish in 3 s (--limit)" in done.stderr
+
+
+def test_findings_of_a_launch_that_is_killed_are_kept(command: Path, source: Path) -> None:
+    done = sanitize(command, source, "--limit", "3", "--", "stuck")
+    assert done.returncode == 1
+    assert "error[out-of-bounds]" in done.stdout and "--> bad.cu:7" in done.stdout
+    assert "it did not finish in 3 s (--limit)" in done.stderr
 
 
 def test_a_step_limit_names_the_line_of_an_endless_loop(command: Path, source: Path) -> None:
@@ -156,3 +165,7 @@ def test_a_binary_without_line_information(command: Path, tmp_path: Path, source
     )
     assert "error[out-of-bounds]" in done.stderr
     assert "PTX line" in done.stderr and "compile with -lineinfo" in done.stderr
+    built = [command, "sanitize", program, "--only", "memory", "--", "million"]
+    done = subprocess.run(built, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "error[out-of-bounds]" in done.stdout

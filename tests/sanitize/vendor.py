@@ -38,9 +38,9 @@ def run_tools(folder: Path) -> int:
             words += ["--print-limit", "10000", str(program)]
             with (folder / f"{chapter}.{tool}.txt").open("w") as log:
                 try:
-                    subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, timeout=120)
+                    subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, timeout=60)
                 except subprocess.TimeoutExpired:
-                    log.write("killed after 120 s\n")
+                    log.write("killed after 60 s\n")
         program.unlink()
     return 0
 

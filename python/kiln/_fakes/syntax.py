@@ -142,7 +142,7 @@ class _Parser:
             self.text,
             self.token.at if at is None else at,
             why,
-            "docs/reference/fake-rules.md has the grammar",
+            "kiln docs fake-rules has the grammar",
         )
 
     def peek(self, text: str, ahead: int = 0) -> bool:

@@ -11,13 +11,17 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Optional
 
 from ..command import PACKAGE, checked_command
+from ..errors import SetupError
 from ..lanes import Trace, read
 
-_LIMIT_S = 120  # of one command: an endless loop must not hang the learner's terminal
+# Of one command, in seconds: an endless loop must not hang the learner's terminal.
+LIMIT_S: ContextVar[float] = ContextVar("limit_s", default=120)
 
 
 class NotYet(Exception):
@@ -26,14 +30,24 @@ class NotYet(Exception):
 
 def kiln(*words: object) -> str:
     """What `kiln WORDS` printed; NotYet with its message if it failed."""
-    line = [str(checked_command()), *map(str, words)]
-    try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise NotYet(f"this did not end within {_LIMIT_S} s:\n  {shown(words)}") from None
+    done = _run([str(checked_command()), *map(str, words)], shown(words))
     if done.returncode != 0:
         raise NotYet(f"{(done.stderr.strip() or done.stdout.strip())}\nfrom: {shown(words)}")
     return done.stdout
+
+
+def _run(
+    line: Sequence[str], name: str, env: Optional[Mapping[str, str]] = None
+) -> subprocess.CompletedProcess[str]:
+    limit_s = LIMIT_S.get()
+    try:
+        return subprocess.run(
+            line, capture_output=True, text=True, timeout=limit_s, check=False, env=env
+        )
+    except subprocess.TimeoutExpired:
+        raise NotYet(
+            f"this did not finish in {limit_s:g} s (--limit): look for an endless loop\n  {name}"
+        ) from None
 
 
 def shown(words: Sequence[object]) -> str:
@@ -42,11 +56,10 @@ def shown(words: Sequence[object]) -> str:
 
 def clean(path: Path, *words: object) -> None:
     """No finding of kiln sanitize."""
-    line = [str(checked_command()), "sanitize", str(path), *map(str, words)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    name = shown(["sanitize", path.name, *words])
+    done = _run([str(checked_command()), "sanitize", str(path), *map(str, words)], name)
     if done.returncode != 0:
-        text = done.stdout.strip() or done.stderr.strip()
-        raise NotYet(f"{text}\nfrom: {shown(['sanitize', path.name, *words])}")
+        raise NotYet(f"{done.stdout.strip() or done.stderr.strip()}\nfrom: {name}")
 
 
 def traced(path: Path, *words: object) -> Trace:
@@ -111,7 +124,8 @@ def timer(path: Path) -> None:
         raise NotYet(f"seconds_per_call raised {type(error).__name__}: {error}") from None
     for calls, one in zip((10, 100), seen):
         if not isinstance(one, float) or abs(one - 0.05) > 0.002:
-            raise NotYet(f"a call takes 50 ms; for {calls} calls the function says {one!r} s")
+            said = f"{one * 1e3:.3g} ms" if isinstance(one, float) else repr(one)
+            raise NotYet(f"a call takes 50 ms; for {calls} calls the function says {said}")
 
 
 def fused(path: Path) -> None:
@@ -217,11 +231,17 @@ print(json.dumps([list(real.shape), list(fake.shape), str(real.dtype), str(fake.
 
 
 def fake(path: Path) -> None:
+    if importlib.util.find_spec("torch") is None:
+        raise SetupError(
+            "cannot check this exercise",
+            f"{sys.executable} has no torch",
+            "pip install torch; KILN_PYTHON names another Python",
+        )
     package = str(PACKAGE.parent)
     search = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    done = subprocess.run(
-        [sys.executable, "-c", _FAKE, str(path)], capture_output=True, text=True, timeout=_LIMIT_S,
-        check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
+    done = _run(
+        [sys.executable, "-c", _FAKE, str(path)], "a call with a fake tensor",
+        {**os.environ, "PYTHONPATH": os.pathsep.join(search)},
     )  # fmt: skip
     if done.returncode != 0:
         raise NotYet("torch says: " + "\n".join(done.stderr.strip().splitlines()[-3:]))

@@ -9,52 +9,86 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import hashlib
 import json
 import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 
+from .. import _progress
 from ..errors import KilnError, printable
-from .checks import NotYet
+from .checks import LIMIT_S, NotYet
 from .exercises import EXERCISES, FOLDER, Exercise, named
 
 _STATE = ".kiln-learn.json"
 _TICK_S = 0.3
+_FOLDER = "kiln-exercises"
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)  # no line of progress
 
 
 def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="kiln learn", add_help=False)
     parser.add_argument("action", nargs="?", default="list")
     parser.add_argument("name", nargs="?", default="")
-    parser.add_argument("--folder", type=Path, default=Path("kiln-exercises"))
+    parser.add_argument("--folder", type=Path, default=Path(_FOLDER))
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--limit", type=float, default=LIMIT_S.get())
     options = parser.parse_args(words)
     actions: dict[str, Callable[[Path, str], int]] = {
         "list": show_list, "start": start, "check": check, "hint": hint, "watch": watch,
     }  # fmt: skip
-    if options.action not in actions:
-        return _usage(
-            f"kiln learn has no action '{options.action}'", f"one of {', '.join(actions)}"
-        )
-    if options.name and named(options.name) is None:
-        return _usage(f"there is no exercise '{options.name}'", "kiln learn lists them")
-    if options.json:
-        return as_json(options.folder, options.action, options.name)
+    LIMIT_S.set(options.limit)
+    QUIET.set(options.quiet)
     try:
+        if options.action not in actions:
+            raise Wrong(f"kiln learn has no action '{options.action}'", fix=f"{', '.join(actions)}")
+        if options.name and named(options.name) is None:
+            raise _no_exercise(options.name)
+        if options.json:
+            return as_json(options.folder, options.action, options.name)
         return actions[options.action](options.folder, options.name)
     except KilnError as error:
-        print(error, file=sys.stderr)
-        return 3
+        fault = "usage" if isinstance(error, Wrong) else "environment"
+        return _failed(error, fault, options.json)
+    except OSError as error:
+        # Of the exercises: a folder or a file that cannot be written or read.
+        why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        fix = "use another folder: --folder DIR"
+        failed = KilnError(f"cannot use the folder {options.folder}", why, fix)
+        return _failed(failed, "environment", options.json)
     except KeyboardInterrupt:
         return 130
 
 
-def _usage(what: str, fix: str) -> int:
-    print(f"error: {what}\n  fix: {fix}", file=sys.stderr)
-    return 2
+class Wrong(KilnError):
+    """Something in the command line: exit code 2."""
+
+
+def _no_exercise(name: str) -> Wrong:
+    near = difflib.get_close_matches(name, [one.name for one in EXERCISES], 1)
+    why = f"did you mean {near[0]}?" if near else "no exercise has a similar name"
+    return Wrong(f"there is no exercise '{name}'", why, "kiln learn lists them")
+
+
+def _no_folder(folder: Path) -> Wrong:
+    what = f"there are no exercises in {folder}"
+    if folder.exists():
+        return Wrong(what, "it is a file, not a folder", "--folder DIR")
+    where = "" if str(folder) == _FOLDER else f" --folder {folder}"
+    return Wrong(what, "there is no such folder", f"kiln learn start{where} writes them")
+
+
+def _failed(error: KilnError, fault: str, as_object: bool) -> int:
+    if as_object:
+        said = {"what": error.what, "why": error.why, "fix": error.fix, "fault": fault}
+        print(json.dumps({"error": said}, indent=2))
+    print(error, file=sys.stderr)
+    return {"usage": 2, "environment": 3}[fault]
 
 
 def show_list(folder: Path, _name: str) -> int:
@@ -73,7 +107,9 @@ def show_list(folder: Path, _name: str) -> int:
 def as_json(folder: Path, action: str, name: str) -> int:
     """list and check for programs."""
     if action not in ("list", "check"):
-        return _usage(f"kiln learn {action} has no JSON", "--json is for list and check")
+        raise Wrong(
+            f"kiln learn {action} has no --json", "only list and check have it", "leave it out"
+        )
     code = 0
     if action == "check":
         with contextlib.redirect_stdout(sys.stderr):
@@ -89,11 +125,16 @@ def as_json(folder: Path, action: str, name: str) -> int:
 
 def start(folder: Path, _name: str) -> int:
     """Files that exist stay as they are: they may be half done."""
+    if folder.exists() and not folder.is_dir():
+        raise Wrong(
+            f"cannot write exercises to {folder}", "it is a file, not a folder", "--folder DIR"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     new = [one for one in EXERCISES if not (folder / one.file).exists()]
     for one in new:
         shutil.copyfile(FOLDER / one.file, folder / one.file)
-    print(f"{len(new)} exercises written to {folder}, {len(EXERCISES) - len(new)} were there")
+    kept = len(EXERCISES) - len(new)
+    print(f"{len(new)} exercises written to {folder}" + (f", {kept} kept as they are" * bool(kept)))
     print(f"next: edit {folder / EXERCISES[0].file}, with kiln learn watch in another terminal")
     return 0
 
@@ -101,7 +142,7 @@ def start(folder: Path, _name: str) -> int:
 def check(folder: Path, name: str) -> int:
     """The exercise, or all in order until one is not done."""
     if not folder.is_dir():
-        return _usage(f"{folder} does not exist", "kiln learn start")
+        raise _no_folder(folder)
     for one in [named(name)] if name else EXERCISES:
         assert one is not None
         if not check_one(folder, one):
@@ -118,7 +159,9 @@ def check_one(folder: Path, one: Exercise) -> bool:
         return False
     before = _digest(path)
     try:
-        one.check(path.resolve())
+        with _progress.line(quiet=QUIET.get()) as show:
+            show(f"checking {one.name}")
+            one.check(path.resolve())
     except NotYet as missing:
         print(f"[ ] {one.name}: {one.goal}\n{_indented(str(missing))}")
         print(f"    kiln learn hint {one.name}")
@@ -135,6 +178,8 @@ def hint(folder: Path, name: str) -> int:
     if one is None:
         print("All exercises are done.")
         return 0
+    if not folder.is_dir():
+        raise _no_folder(folder)
     state = _state(folder)
     given = state.setdefault("hints", {}).get(one.name, 0)
     for number, text in enumerate(one.hints[: given + 1], 1):
@@ -147,7 +192,7 @@ def hint(folder: Path, name: str) -> int:
 def watch(folder: Path, name: str) -> int:
     """Checks the first open exercise, and again whenever its file is saved."""
     if not folder.is_dir():
-        return _usage(f"{folder} does not exist", "kiln learn start")
+        raise _no_folder(folder)
     while True:
         one = named(name) if name else _first_open(folder)
         if one is None:
@@ -158,7 +203,7 @@ def watch(folder: Path, name: str) -> int:
             return 0
         if one.name in _passed(folder):
             continue
-        print(f"    watching {folder / one.file}; Ctrl-C ends it", flush=True)
+        print(f"    watching {folder / one.file} (Ctrl-C to stop)", flush=True)
         while _digest(folder / one.file) == seen:
             time.sleep(_TICK_S)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import KilnError
 from .cells import Cell
-from .run import help_of
+from .run import help_of, unknown_command
 
 _FILE = re.compile(r"\.(?:cu|so(?:\.\d+)*|py|o|a|cubin|fatbin|ptx|whl)$")
 _OWN_OUTPUT = ("--html", "--json", "--help", "-h")
@@ -28,9 +28,7 @@ def words_of(line: str) -> list[str]:
 def command_of(word: str) -> str:
     """The word, if it is a command."""
     if not help_of(word):
-        raise KilnError(
-            f"kiln has no command '{word}'", fix="%kiln --help lists the commands"
-        ) from None
+        raise unknown_command(word)
     return word
 
 

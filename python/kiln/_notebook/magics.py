@@ -144,7 +144,11 @@ def _name_in(words: Sequence[str]) -> tuple[str, list[str]]:
     at = rest.index("--name")
     name = rest[at + 1] if at + 1 < len(rest) else ""
     if not name.isidentifier():
-        raise KilnError("--name takes the name of a namespace", f"'{name}' cannot be one")
+        raise KilnError(
+            "--name needs the name of a namespace",
+            f"'{name}' is not an identifier" if name else "NAME is missing after it",
+            "%%kiln --name my_ops",
+        )
     return name, [*rest[:at], *rest[at + 2 :]]
 
 
@@ -170,6 +174,6 @@ def _names_of(module: Any) -> dict[str, Any]:
 
 
 def _failed(words: Sequence[str], code: int, told: str) -> CellError:
-    """With the command's own words, which have what, why and fix."""
-    error = KilnError(f"kiln {words[0]} ended with exit code {code}")
+    """With the command's own words, which have what, why and fix, unless they were shown."""
+    error = KilnError(f"kiln {words[0]} ended with exit code {code}", "its message is above")
     return CellError(error, told.strip() or str(error))

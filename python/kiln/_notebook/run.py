@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from ..command import checked_command
-from ..errors import KilnError
+from ..errors import KilnError, split_error
 
 _PATIENCE_S = 5  # for a child that was interrupted
 
@@ -105,6 +105,16 @@ def _end(process: subprocess.Popen) -> None:
             process.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+def unknown_command(word: str) -> KilnError:
+    """In the command's own words, which name the nearest one."""
+    done = subprocess.run(
+        [str(checked_command()), word], capture_output=True, text=True, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    what, why, fix = split_error(done.stderr.strip())
+    return KilnError(what, why, f"%{fix}" if fix.startswith("kiln ") else fix)
 
 
 @functools.lru_cache(maxsize=64)

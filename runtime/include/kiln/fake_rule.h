@@ -13,7 +13,18 @@ namespace detail {
 // expression, and the build turns the underscores into blanks.
 void the_fake_rule_is_empty();
 void the_fake_rule_has_a_bracket_without_its_partner();
-void the_fake_rule_has_a_word_that_is_no_function_no_dtype_and_no_parameter_of_the_op();
+// Its number is printed too, and the build finds the word in the source line: a compiler shows no
+// text of a constant expression.
+template <int Word>
+void the_fake_rule_has_an_unknown_word();
+
+template <int Word = 1>
+constexpr void unknown_word(int word) {
+  if constexpr (Word < 24)
+    word == Word ? the_fake_rule_has_an_unknown_word<Word>() : unknown_word<Word + 1>(word);
+  else
+    the_fake_rule_has_an_unknown_word<0>();
+}
 
 // The words of the grammar. tests/python/test_op_mistakes.py compares them with the parser's.
 inline constexpr const char* kRuleWords[] = {
@@ -29,7 +40,7 @@ class RuleWords {
 
   constexpr void check() {
     if (!*p_) the_fake_rule_is_empty();
-    int round = 0, square = 0;
+    int round = 0, square = 0, word = 0;
     while (*p_) {
       round += *p_ == '(' ? 1 : *p_ == ')' ? -1 : 0;
       square += *p_ == '[' ? 1 : *p_ == ']' ? -1 : 0;
@@ -40,8 +51,8 @@ class RuleWords {
       }
       const char* first = p_;
       while (is_word(*p_)) p_++;
-      if (!(*first >= '0' && *first <= '9') && !is_known(first, p_))
-        the_fake_rule_has_a_word_that_is_no_function_no_dtype_and_no_parameter_of_the_op();
+      word++;
+      if (!(*first >= '0' && *first <= '9') && !is_known(first, p_)) unknown_word(word);
     }
     if (round || square) the_fake_rule_has_a_bracket_without_its_partner();
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace kiln::build {
@@ -64,6 +65,46 @@ std::string spoken_function(std::string_view message) {
     return "";
   const std::string_view name = message.substr(at + kSign.size() - 4);
   return text::replace_all(name.substr(0, name.find('(')), "_", " ");
+}
+
+// The rule of a FakeRule<...>((const char*)"like(x)") in the compiler's trail; "" without one.
+std::string fake_rule_in(std::span<const std::string_view> trail) {
+  for (std::string_view line : trail) {
+    const size_t at = line.find("FakeRule<");
+    const size_t open = at == line.npos ? at : line.find('"', at);
+    const size_t close = open == line.npos ? open : line.find('"', open + 1);
+    if (close != line.npos) return std::string(line.substr(open + 1, close - open - 1));
+  }
+  return "";
+}
+
+// The word of this number, from 1, as kiln/fake_rule.h counts them; "" if there are fewer.
+std::string word_of(std::string_view rule, int64_t number) {
+  for (size_t at = 0; at < rule.size(); ++at) {
+    if (!is_name_part(rule[at])) continue;
+    const size_t first = at;
+    while (at < rule.size() && is_name_part(rule[at])) ++at;
+    if (--number == 0) return std::string(rule.substr(first, at - first));
+  }
+  return "";
+}
+
+// A word that a fake rule cannot have. The compiler says which by its number: "[with int Word =
+// 3]".
+std::optional<OpMistake> unknown_rule_word(std::string_view message,
+                                           std::span<const std::string_view> trail) {
+  if (message.find("the_fake_rule_has_an_unknown_word") == std::string_view::npos)
+    return std::nullopt;
+  constexpr std::string_view kSign = "Word = ";
+  const size_t at = message.find(kSign);
+  const std::string_view digits = at == message.npos ? "" : message.substr(at + kSign.size());
+  const auto number = text::to_int(digits.substr(0, digits.find_first_of("];,")));
+  const std::string rule = fake_rule_in(trail), word = word_of(rule, number.value_or(0));
+  return OpMistake{
+      word.empty() ? "KILN_OP: unknown word in the fake rule"
+                   : fmt::format("KILN_OP: unknown word '{}' in the fake rule \"{}\"", word, rule),
+      "use a function such as like, a dtype such as f32, or a parameter of the op; "
+      "kiln docs fake-rules has the grammar"};
 }
 
 // The type that an assertion is about: nvcc "kiln::detail::Argument<T> [with T=Options]", gcc
@@ -160,10 +201,11 @@ OpMistake op_mistake(std::string_view message, std::span<const std::string_view>
                      std::string_view written) {
   if (const std::string text = assertion(message); !text.empty())
     return in_two(text, text.starts_with("KILN_OP:") ? subject(trail) : "");
+  if (const auto mistake = unknown_rule_word(message, trail)) return *mistake;
   if (const std::string text = spoken_function(message); !text.empty())
     return {"KILN_OP: " + text,
-            "docs/reference/fake-rules.md has the grammar; the names in a rule "
-            "are those of the text given to KILN_OP"};
+            "kiln docs fake-rules has the grammar; the names in a rule are those of the text given "
+            "to KILN_OP"};
   if (const auto mistake = name_taken(message, trail)) return *mistake;
   if (message.ends_with("is undefined") || message.find("was not declared") != message.npos)
     return undeclared(last_quoted(message), written);

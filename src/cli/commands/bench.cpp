@@ -165,7 +165,7 @@ Status check_refused(const results::BenchResult& result) {
     if (finding.weight == "refusal")
       return Error{Fault::Work, fmt::format("{} cannot be timed", finding.contender),
                    fmt::format("{}: {}", finding.trap, finding.text),
-                   "fix the op first; docs/guide/bench.md says how each trap is found"};
+                   "fix the op first; kiln docs bench says how each trap is found"};
   return {};
 }
 
@@ -281,7 +281,7 @@ Result<std::vector<BenchCase>> all_cases(Options& options, Context& context) {
     if (plans.empty())
       return Error{Fault::Usage, fmt::format("no benchmark in {}", manifest_path.string()),
                    "it has no table [bench.NAME]",
-                   "docs/guide/bench.md shows one; or name an op: kiln bench FILE.cu OP ARGS"};
+                   "kiln docs bench shows one; or name an op: kiln bench FILE.cu OP ARGS"};
   }
   std::vector<BenchCase> cases;
   for (const BenchPlan& plan : plans) {
@@ -302,6 +302,8 @@ Result<int> run(Options& options, Context& context) {
                                            {"--html", options.html},
                                            {"-o", options.output}},
                                           context));
+  // Before anything is timed: it would be lost.
+  if (!options.gpu.empty()) CHECK_OK(counters::find_gpu(options.gpu));
   if (!options.new_baseline.empty()) {
     options.baseline = options.new_baseline;
     options.update = true;
@@ -358,7 +360,8 @@ void add_records(CLI::App& app, Options& options) {
       ->type_name("NAME");
   app.add_option("--save-baseline", options.new_baseline,
                  "Save the results under this name, in place of those saved before")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->excludes("--baseline");
   app.add_flag("--update", options.update, "Replace the baseline")->group("");
   app.add_flag("--across-machines", options.across_machines,
                "Compare with a baseline from another machine");
@@ -422,7 +425,8 @@ Run setup(CLI::App& app) {
   app.add_flag("--bound", options->bound,
                "Count one call on the engine, and show the least time that a GPU needs for it");
   app.add_option("--gpu", options->gpu, "The GPU of --bound (default: the one measured on)")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->needs("--bound");
   app.add_flag("--cold", options->cold,
                "Time the first call instead, in fresh processes, stage by stage");
   app.add_option("--cold-runs", options->cold_runs,

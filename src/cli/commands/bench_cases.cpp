@@ -10,7 +10,7 @@ namespace {
 
 Error wrong(const std::string& source, const std::string& where, std::string why) {
   return {Fault::Usage, fmt::format("{}: {}", source, where), std::move(why),
-          "op, args, axes, vary, defines, bytes, flops, against, expect: docs/guide/bench.md"};
+          "op, args, axes, vary, defines, bytes, flops, against, expect: see kiln docs bench"};
 }
 
 const std::vector<std::string> kKeys = {"op",      "args",  "axes",  "vary",  "defines",

@@ -81,11 +81,16 @@ Result<Python> find_python(Context& context, const std::string& what_for) {
   TRY(const project::Home home, project::find_home(context.env));
   TRY(sys::Environment env, program_environment(context.env));
   const std::string search = env.get("PATH").value_or("/usr/bin:/bin");
-  const std::string wished = env.get("KILN_PYTHON").value_or("python3");
+  const std::string named = env.get("KILN_PYTHON").value_or("");
+  const std::string wished = named.empty() ? "python3" : named;
   const fs::path program = sys::find_program(sys::real_files(), wished, search);
   if (program.empty())
-    return Error{Fault::Environment, what_for, fmt::format("{} is not on PATH", wished),
-                 "install Python and torch"};
+    return named.empty()
+               ? Error{Fault::Environment, what_for, "python3 is not on PATH",
+                       "install Python, or set KILN_PYTHON to the path of one"}
+               : Error{Fault::Environment, what_for,
+                       fmt::format("there is no program '{}', which KILN_PYTHON names", named),
+                       "correct KILN_PYTHON, or unset it to use python3"};
   const std::string package = home.root.parent_path().string();
   const auto former = env.get("PYTHONPATH");
   env.set("PYTHONPATH", former ? package + ":" + *former : package);

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "cli/call_limit.h"
+#include "cli/commands/watched_process.h"
 #include "cli/programs.h"
 #include "counters/report.h"
 #include "sys/files.h"
@@ -54,13 +56,14 @@ Result<results::CounterReport> count_op(const OpToCount& call, const counters::G
   spec.limit_s = call.limit_s;
   spec.capture = true;
   TRY(const CountedProcess run, run_counted(std::move(spec), gpu, 0));
-  const bool failed = run.done.exit_code || run.done.signal || run.done.timed_out;
-  if (failed || !run.counts)
-    return Error{Fault::Work, "cannot count what " + call.op + " does",
-                 run.done.timed_out
-                     ? fmt::format("it did not finish on the engine in {:.0f} s", call.limit_s)
-                     : std::string(text::trim(run.done.out)),
-                 "take smaller arguments, or a longer --limit"};
+  const std::string what = "cannot count the kernels of " + call.op;
+  if (run.done.timed_out)
+    return Error{Fault::Work, what, past_limit(call.limit_s),
+                 "use smaller arguments, or give it more time"};
+  if (has_failed(run.done) || !run.counts)
+    return error_of_kiln(run.done.out, run.done.exit_code,
+                         {Fault::Work, what, std::string(text::trim(run.done.out)),
+                          "check that it runs on the engine: kiln call --device engine"});
   TRY(results::CounterRun counts, results::read_counter_run(*run.counts, call.op));
   return counters::make_report(counts, gpu, "");
 }

@@ -4,20 +4,17 @@
 #include "report/counters.h"
 
 #include <fmt/format.h>
-#include <string.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
 #include "base/text.h"
-#include "build/plan/source_scan.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
-#include "cli/commands/bench_process.h"
 #include "cli/commands/counted_op.h"
+#include "cli/commands/watched_process.h"
 #include "cli/options.h"
-#include "cli/programs.h"
 #include "counters/baseline.h"
 #include "counters/gpus.h"
 #include "counters/report.h"
@@ -42,106 +39,50 @@ struct Options {
   double limit_s = 0;
 };
 
-bool is_library(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.ends_with(".so") || name.find(".so.") != std::string::npos;
-}
-
 bool is_saved_run(const fs::path& path) {
   return path.extension() == ".json" || path.extension() == ".jsonl";
-}
-
-bool defines_main(const fs::path& path) {
-  if (!sys::real_files().state(path).is_file() || is_library(path)) return false;
-  const build::SourceFacts facts = build::scan_source(sys::real_files(), path, {});
-  return facts.defines_main && !facts.defines_op;
-}
-
-// The process that runs the code.
-Result<sys::ProcessSpec> process_for(const Options& options, const counters::Gpu& gpu,
-                                     Context& context) {
-  sys::ProcessSpec spec;
-  const fs::path path = context.directory / options.target;
-  if (options.target.ends_with(".py")) {
-    TRY(Python python, find_python(context, "cannot count what " + options.target + " does"));
-    spec.env = std::move(python.env);
-    spec.arguments = {python.program, path.string()};
-  } else {
-    TRY(spec.env, program_environment(context.env));
-    const bool program = defines_main(path);
-    fs::path built = path;
-    if (!is_library(path)) {
-      build::Request request = options.request;
-      request.targets = {options.target};
-      request.program = program;
-      // The cubin of the chosen GPU has the registers and the occupancy.
-      if (request.arch.empty()) request.arch = gpu.arch_text() + "+PTX";
-      TRY(const build::Outcome outcome, build_for(context, request));
-      built = outcome.file;
-    }
-    if (program) {
-      spec.arguments = {built.string()};
-    } else {
-      if (options.words.empty())
-        return Error{Fault::Usage, "cannot count what " + options.target + " does",
-                     "no op was named", "kiln counters " + options.target + " OP ARGS"};
-      TRY(const fs::path own, sys::own_executable());
-      spec.arguments = {own.string(), "call", built.string(), "--print=0"};
-    }
-  }
-  spec.arguments.insert(spec.arguments.end(), options.words.begin(), options.words.end());
-  spec.arguments.insert(spec.arguments.end(), context.rest.begin(), context.rest.end());
-  return spec;
-}
-
-Error ended_badly(const Options& options, const sys::ProcessResult& done) {
-  const std::string what = "cannot count what " + options.target + " does";
-  if (done.timed_out)
-    return {Fault::Work, what, fmt::format("it did not finish in {:.0f} s", options.limit_s),
-            "give it longer: --limit SECONDS; or take smaller inputs"};
-  if (done.signal)
-    return {Fault::Work, what,
-            fmt::format("it was ended by signal {} ({})", done.signal, ::strsignal(done.signal)),
-            "see that it runs by itself: kiln call, kiln run"};
-  return {Fault::Work, what, fmt::format("it ended with code {}", done.exit_code),
-          "see that it runs by itself: kiln call, kiln run; kiln sanitize finds faults"};
 }
 
 // The text of the run: of a file, or of the process that makes it.
 struct Counted {
   std::string text;
-  bool failed = false;  // the process did, after some launches
+  std::optional<Error> failure;  // of the process, after some launches
 };
-Result<Counted> counted(const Options& options, const counters::Gpu& gpu, Context& context) {
-  if (is_saved_run(options.target)) {
-    const fs::path path = context.directory / options.target;
-    if (sys::real_files().state(path).is_file()) {
-      TRY(std::string text, sys::real_files().read(path));
-      return Counted{std::move(text)};
-    }
+
+Result<Counted> saved_run(const Options& options, const Context& context) {
+  const fs::path path = context.directory / options.target;
+  if (!sys::real_files().state(path).is_file())
     return Error{Fault::Usage, "cannot read counts from " + options.target, "there is no such file",
                  "make it: kiln counters ... -o " + options.target};
-  }
-  TRY(sys::ProcessSpec spec, process_for(options, gpu, context));
-  spec.limit_s = options.limit_s;
+  TRY(std::string text, sys::real_files().read(path));
+  return Counted{std::move(text), {}};
+}
+
+Result<Counted> counted(const Options& options, const counters::Gpu& gpu, Context& context) {
+  if (is_saved_run(options.target)) return saved_run(options, context);
+  WatchTarget target{"counters", "count the kernels of", options.target, options.words,
+                     options.request};
+  // The cubin of the chosen GPU has the registers and the occupancy.
+  if (target.request.arch.empty()) target.request.arch = gpu.arch_text() + "+PTX";
+  TRY(WatchedProcess process, watched_process(target, context));
+  process.spec.limit_s = options.limit_s;
   // Words of the program stay apart from the one value on stdout.
-  const bool quiet = context.json || !options.target.ends_with(".py");
-  spec.capture = quiet;
-  TRY(CountedProcess process, run_counted(std::move(spec), gpu, options.schedule));
-  const sys::ProcessResult& done = process.done;
-  const bool failed = done.exit_code || done.signal || done.timed_out;
-  if (quiet && !done.out.empty() && (failed || context.verbose)) context.note(text::trim(done.out));
-  std::optional<std::string>& text = process.counts;
-  if (!text && failed) return ended_badly(options, done);
-  if (failed) {
-    context.note("the counts below are those of the launches before");
-    context.note(format(ended_badly(options, done)));
-  }
-  if (!text)
-    return Error{Fault::Work, "there is nothing to count",
-                 options.target + " launched no kernel on the engine",
-                 "see that it reaches a kernel: kiln call, kiln run"};
-  return Counted{std::move(*text), failed};
+  const bool quiet = context.json || process.kind != WatchedProcess::Kind::Script;
+  process.spec.capture = quiet;
+  quiet ? context.doing("counting the kernels of " + options.target) : context.end_progress();
+  TRY(CountedProcess run, run_counted(std::move(process.spec), gpu, options.schedule));
+  Counted out;
+  if (has_failed(run.done))
+    out.failure = failure_of(target, process.kind, run.done, options.limit_s);
+  const bool is_op = process.kind == WatchedProcess::Kind::Op;
+  if (!run.done.out.empty() && ((out.failure && !is_op) || context.verbose))
+    context.warn(text::trim(run.done.out));
+  if (!run.counts && out.failure) return *out.failure;
+  if (!run.counts)
+    return Error{Fault::Work, target.cannot(), "it launched no kernel on the engine",
+                 "check that it reaches a kernel: kiln call, kiln run"};
+  out.text = std::move(*run.counts);
+  return out;
 }
 
 // Files of the source page: by the names that line tables use.
@@ -213,9 +154,10 @@ Result<size_t> check_baseline(const Options& options, const results::CounterRepo
     const std::string percent =
         change.before > 0 ? fmt::format(" ({:+.1f} %)", 100 * (change.now / change.before - 1))
                           : "";
-    context.note(fmt::format("{}. {}: {} {} -> {}{}, {}", change.launch, change.kernel,
-                             change.metric, number_text(change.before), number_text(change.now),
-                             percent, change.worse ? "worse" : "better"));
+    context.note(fmt::format("{}. {}: {}{} {} -> {}{}, {}", change.launch, change.kernel,
+                             change.at.empty() ? "" : change.at + ": ", change.metric,
+                             number_text(change.before), number_text(change.now), percent,
+                             change.worse ? "worse" : "better"));
   }
   if (changes.empty()) context.note("equal to the baseline " + name);
   return worse;
@@ -255,7 +197,7 @@ Result<std::string> line_text(const results::CounterRun& run, const std::string&
     if (!out.empty()) return launch.kernel + "\n" + out;
   }
   return Error{Fault::Usage, "cannot show " + at, "no instruction of this line ran",
-               "see the lines that did: kiln counters without --line"};
+               "kiln counters without --line lists the lines that did"};
 }
 
 void note_missing_lines(const Options& options, const results::CounterRun& run, Context& context) {
@@ -276,7 +218,8 @@ void note_missing_lines(const Options& options, const results::CounterRun& run, 
 Result<int> run(const Options& options, Context& context) {
   if (options.list_gpus) return list_gpus(context);
   if (options.target.empty())
-    return Error{Fault::Usage, "nothing to count", "no TARGET was named",
+    return Error{Fault::Usage, "kiln counters needs TARGET",
+                 "it is missing: a .cu file, a project, a library, a script (.py) or saved counts",
                  "kiln counters FILE.cu OP ARGS"};
   TRY(const bool out_taken, check_outputs({{"--csv", options.csv},
                                            {"--markdown", options.markdown},
@@ -291,6 +234,9 @@ Result<int> run(const Options& options, Context& context) {
   TRY(const counters::Gpu* const gpu, counters::find_gpu(options.gpu));
   TRY(const Counted run, counted(options, *gpu, context));
   TRY(results::CounterRun counts, results::read_counter_run(run.text, options.target));
+  if (run.failure && counts.launches.empty()) return *run.failure;
+  if (run.failure)
+    context.warn(format(*run.failure) + "\nnote: the counts are those of the launches before");
   TRY(const results::CounterReport report, counters::make_report(counts, *gpu, options.kernel));
   note_missing_lines(options, counts, context);
   CHECK_OK(write_files(options, run.text, counts, report, context));
@@ -304,22 +250,20 @@ Result<int> run(const Options& options, Context& context) {
   }
   TRY(const size_t missed, check_requirements(wanted, report, context));
   TRY(const size_t worse, check_baseline(options, report, context));
-  return run.failed || missed + worse ? static_cast<int>(Fault::Work) : 0;
+  if (run.failure) return static_cast<int>(run.failure->fault);
+  return missed + worse ? static_cast<int>(Fault::Work) : 0;
 }
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TARGET", options->target,
-                 "A .cu file with ops or with main, a project, a library, a script (.py), or a "
-                 "file of -o")
+  app.add_option(
+         "TARGET", options->target,
+         "A .cu file with ops or with main, a project folder, a library, a built program, a "
+         "script (.py), or a file of -o")
       ->option_text(" ");
-  app.add_option("WORDS", options->words,
-                 "The op and its arguments, as kiln call takes them; or, after --, the arguments "
-                 "of the program or script")
-      ->take_all()
-      ->expected(1 << 20, -1)
-      ->allow_extra_args(false)
-      ->option_text(" ");
+  add_op_arguments(app, options->words,
+                   "The op and its arguments, as for kiln call; after --, those of a program; "
+                   "everything after a script is for the script");
   const auto file = [&](const char* name, std::string& to, const char* text) {
     app.add_option(name, to, text)->type_name("FILE");
   };
@@ -327,10 +271,12 @@ Run setup(CLI::App& app) {
       ->type_name("NAME");
   app.add_option("--kernel", options->kernel, "Only kernels whose name contains TEXT")
       ->type_name("TEXT");
-  file("--html", options->html, "Write one self-contained page there: source with heat, PTX");
-  file("--markdown", options->markdown, "Write tables as Markdown there");
-  file("--csv", options->csv, "Write one row per launch there");
-  file("-o,--output", options->output, "Keep the counts there, for another report");
+  file("--html", options->html,
+       "Write one self-contained page to this file: source with heat, PTX");
+  file("--markdown", options->markdown, "Write tables to this file; - for stdout");
+  file("--csv", options->csv, "Write one row per launch to this file; - for stdout");
+  file("-o,--output", options->output,
+       "Keep the counts in this file, for another report; - for stdout");
   app.add_option("--line", options->line,
                  "Show the PTX of FILE:LINE and the addresses of a warp instead of the tables")
       ->type_name("FILE:LINE");
@@ -341,10 +287,11 @@ Run setup(CLI::App& app) {
       ->type_size(1)
       ->allow_extra_args(false);
   app.add_option("--baseline", options->baseline,
-                 "Save the counts under this name, or exit 1 if they are worse than saved ones")
+                 "Save the counts under this name, or compare with those saved; exit 1 if one is "
+                 "worse")
       ->type_name("NAME");
   app.add_option("--save-baseline", options->new_baseline,
-                 "Save the counts under this name, also where some are saved already")
+                 "Save the counts under this name, in place of those saved before")
       ->type_name("NAME")
       ->excludes("--baseline");
   app.add_flag("--gpus", options->list_gpus, "List the GPUs that --gpu knows");
@@ -353,7 +300,7 @@ Run setup(CLI::App& app) {
       ->type_name("N");
   add_limit(app, options->limit_s, "a run");
   add_build_options(app, options->request, {.watch = false});
-  app.footer("Runs on the CPU engine: no GPU is needed. docs/guide/counters.md has the rules.");
+  app.footer("Runs on the CPU engine: no GPU is needed. kiln docs counters has the rules.");
   return [options](Context& context) { return run(*options, context); };
 }
 

@@ -67,6 +67,16 @@ int fit(const DocPage& page, const std::string& topic) {
   return 0;
 }
 
+Error no_page(const std::string& topic, const std::vector<DocPage>& pages) {
+  std::vector<std::string> names;
+  for (const DocPage& page : pages) names.push_back(fs::path(page.name).filename().string());
+  const auto meant = text::closest(text::lower(topic), names);
+  return {Fault::Usage, fmt::format("no page is about '{}'", topic),
+          "no page has it in its name or title",
+          meant ? fmt::format("did you mean kiln docs {}? kiln docs lists all pages", *meant)
+                : "kiln docs lists the pages"};
+}
+
 Result<int> list(const std::vector<DocPage>& pages, Context& context) {
   if (context.json) {
     Json rows = Json::array();
@@ -90,10 +100,7 @@ Result<int> run(const Options& options, Context& context) {
   const DocPage* best = nullptr;
   for (const DocPage& page : pages)
     if (fit(page, topic) > (best ? fit(*best, topic) : 0)) best = &page;
-  if (!best)
-    return Error{Fault::Usage, fmt::format("no page is about '{}'", options.topic),
-                 fmt::format("none of the {} pages has it in its name or title", pages.size()),
-                 "kiln docs lists the pages"};
+  if (!best) return no_page(options.topic, pages);
   TRY(const std::string text, sys::real_files().read(best->path));
   if (context.json)
     return context.print_json({{"name", best->name},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kiln learn`: which exercises are there, and is one solved? Python runs them: their checks are
 // commands of kiln.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -15,6 +17,7 @@ namespace {
 
 struct Options {
   std::string action = "list", exercise, folder = "kiln-exercises";
+  double limit_s = 120;
 };
 
 Result<int> run(const Options& options, Context& context) {
@@ -23,7 +26,9 @@ Result<int> run(const Options& options, Context& context) {
   sys::ProcessSpec spec;
   spec.arguments = {python.program, "-m", "kiln._learn.main", options.action};
   if (!options.exercise.empty()) spec.arguments.push_back(options.exercise);
-  spec.arguments.insert(spec.arguments.end(), {"--folder", options.folder});
+  spec.arguments.insert(spec.arguments.end(), {"--folder", options.folder, "--limit",
+                                               fmt::format("{}", options.limit_s)});
+  if (context.quiet) spec.arguments.emplace_back("--quiet");
   if (context.json) spec.arguments.emplace_back("--json");
   python.env.set("KILN_BIN", own.string());
   spec.env = python.env;
@@ -44,6 +49,7 @@ Run setup(CLI::App& app) {
       ->type_name("");
   app.add_option("--folder", options->folder, "Where the exercises are (default: kiln-exercises)")
       ->type_name("DIR");
+  add_limit(app, options->limit_s, "a command of a check");
   app.footer(
       "kiln learn start, then edit a file with kiln learn watch in another terminal.\n"
       "The lessons: kiln docs learn.");

@@ -2,19 +2,16 @@
 // `kiln sanitize`: what is wrong with this code, though its results may look right? It runs in a
 // process of its own, on the engine, whose checkers write what they find into a folder.
 #include <fmt/format.h>
-#include <string.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
 #include "base/text.h"
-#include "build/plan/source_scan.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
-#include "cli/commands/bench_process.h"
+#include "cli/commands/watched_process.h"
 #include "cli/options.h"
-#include "cli/programs.h"
 #include "report/findings.h"
 #include "results/suppress.h"
 #include "sys/files.h"
@@ -69,61 +66,18 @@ bool is_check(const std::string& name) {
 Status check_words(const Options& options) {
   for (const std::string& name : split(options.only)) {
     if (is_check(name) || name == "all" || name == "default") continue;
-    return Error{Fault::Usage, "cannot sanitize with --only " + options.only,
-                 "there is no check '" + name + "'",
+    return Error{Fault::Usage, "invalid value for --only", fmt::format("unknown check '{}'", name),
                  "checks: memory, race, sync; on request api, leaks; or all"};
   }
   for (const std::string& name : split(options.fail_on)) {
     if (name == "error" || name == "note" || name == "none" || is_check(name) ||
         results::rule_named(name))
       continue;
-    return Error{Fault::Usage, "cannot fail on '" + name + "'", "there is no such rule or check",
-                 "error, note, none, a check such as race, or a rule such as shared-race"};
+    return Error{Fault::Usage, "invalid value for --fail-on",
+                 fmt::format("unknown rule or check '{}'", name),
+                 "use error, note, none, a check such as race, or a rule such as shared-race"};
   }
   return {};
-}
-
-bool is_library(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.ends_with(".so") || name.find(".so.") != std::string::npos;
-}
-
-// The words of the process to watch.
-Result<sys::ProcessSpec> process_for(const Options& options, Context& context) {
-  sys::ProcessSpec spec;
-  const fs::path path = context.directory / options.target;
-  if (options.target.ends_with(".py")) {
-    TRY(Python python, find_python(context, "cannot sanitize " + options.target));
-    spec.env = std::move(python.env);
-    spec.arguments = {python.program, options.target};
-    spec.arguments.insert(spec.arguments.end(), options.words.begin(), options.words.end());
-    return spec;
-  }
-  TRY(spec.env, program_environment(context.env));
-  bool program = false;
-  if (sys::real_files().state(path).is_file() && !is_library(path)) {
-    const build::SourceFacts facts = build::scan_source(sys::real_files(), path, {});
-    program = facts.defines_main && !facts.defines_op;
-  }
-  fs::path built = path;
-  if (!is_library(path)) {
-    build::Request request = options.request;
-    request.targets = {options.target};
-    request.program = program;
-    TRY(const build::Outcome outcome, build_for(context, request));
-    built = outcome.file;
-  }
-  if (program) {
-    spec.arguments = {built.string()};
-  } else {
-    if (options.words.empty())
-      return Error{Fault::Usage, "cannot sanitize " + options.target, "no op was named",
-                   "kiln sanitize " + options.target + " OP ARGS"};
-    TRY(const fs::path own, sys::own_executable());
-    spec.arguments = {own.string(), "call", built.string(), "--print=0", "--"};
-  }
-  spec.arguments.insert(spec.arguments.end(), options.words.begin(), options.words.end());
-  return spec;
 }
 
 // What the processes wrote, as one.
@@ -139,13 +93,16 @@ Result<Findings> read_folder(const fs::path& folder) {
   return all;
 }
 
-void keep_kernel(Findings& findings, const std::string& kernel) {
+void keep_kernel(Findings& findings, const std::string& kernel, const Context& context) {
   if (kernel.empty()) return;
-  std::erase_if(findings.findings, [&](const Finding& finding) {
+  const size_t others = std::erase_if(findings.findings, [&](const Finding& finding) {
     return std::ranges::none_of(finding.places, [&](const auto& place) {
       return place.kernel.find(kernel) != std::string::npos;
     });
   });
+  if (others > 0)
+    context.note(fmt::format("note: left out {} finding{} in other kernels (--kernel {})", others,
+                             others == 1 ? "" : "s", kernel));
 }
 
 bool fails(const Finding& finding, const std::vector<std::string>& on) {
@@ -161,8 +118,12 @@ using Suppressions = std::vector<results::Suppression>;
 // Before anything runs: a mistake in the file must not cost a run.
 Result<Suppressions> read_suppressions(const Options& options, const Context& context) {
   if (options.suppress.empty()) return Suppressions();
-  TRY(const std::string text, sys::real_files().read(context.directory / options.suppress));
-  return results::parse_suppressions(text, options.suppress);
+  auto text = sys::real_files().read(context.directory / options.suppress);
+  if (!text) {
+    text.error().what = "cannot read " + options.suppress;
+    return text.error();
+  }
+  return results::parse_suppressions(*text, options.suppress);
 }
 
 void apply_suppressions(const Options& options, Suppressions suppressions, Findings& findings,
@@ -192,16 +153,31 @@ Status write_files(const Options& options, Findings& findings, Context& context)
                       report::findings_page(findings, "kiln sanitize " + options.target), context);
 }
 
-// How the process ended, where that is worth a word.
-std::string ending(const sys::ProcessResult& done, const Options& options) {
-  if (done.timed_out)
-    return fmt::format("{} was killed after {:.0f} s (--limit); the findings are those so far",
-                       options.target, options.limit_s);
-  if (done.signal)
-    return fmt::format("{} was ended by signal {} ({})", options.target, done.signal,
-                       ::strsignal(done.signal));
-  if (done.exit_code) return fmt::format("{} ended with code {}", options.target, done.exit_code);
-  return "";
+void add_watch(const Options& options, const fs::path& folder, const Context& context,
+               sys::ProcessSpec& spec) {
+  spec.env->set("KILN_DEVICE", "engine");
+  if (context.verbose && !spec.env->get("KILN_ENGINE_FIDELITY"))
+    spec.env->set("KILN_ENGINE_FIDELITY", "1");
+  spec.env->set("KILN_SANITIZE", options.only.empty() ? "default" : options.only);
+  spec.env->set("KILN_SANITIZE_FOLDER", folder.string());
+  if (options.schedule) spec.env->set("KILN_ENGINE_SCHEDULE", std::to_string(options.schedule));
+  spec.limit_s = options.limit_s;
+}
+
+// The exit code, once the findings are printed.
+int verdict(const Findings& findings, const Options& options, const std::optional<Error>& failure,
+            bool killed, Context& context) {
+  const auto some = [&](const auto& what) { return std::ranges::any_of(findings.findings, what); };
+  const std::vector<std::string> on = split(options.fail_on);
+  const bool found = some([&](const Finding& one) { return fails(one, on); });
+  // A fault that was found explains why the process failed.
+  const bool explained = some([](const Finding& one) { return one.severity == "error"; });
+  if (failure && (killed || !explained)) context.warn(format(*failure));
+  if (findings.checks.empty())
+    context.warn(
+        fmt::format("warning: {} ran nothing on the engine: nothing was checked", options.target));
+  if (found) return static_cast<int>(Fault::Work);
+  return failure && !explained ? static_cast<int>(failure->fault) : 0;
 }
 
 Result<int> run(const Options& options, Context& context) {
@@ -209,41 +185,34 @@ Result<int> run(const Options& options, Context& context) {
   TRY(const bool quiet_for_file,
       check_outputs({{"--html", options.html}, {"--sarif", options.sarif}}, context));
   TRY(const Suppressions suppressions, read_suppressions(options, context));
-  TRY(sys::ProcessSpec spec, process_for(options, context));
+  const WatchTarget target{"sanitize", "sanitize", options.target, options.words, options.request};
+  TRY(WatchedProcess process, watched_process(target, context));
   TRY(fs::path made, sys::make_temporary_folder("kiln-sanitize"));
   const Folder folder(std::move(made));
-  spec.env->set("KILN_DEVICE", "engine");
-  if (context.verbose && !spec.env->get("KILN_ENGINE_FIDELITY"))
-    spec.env->set("KILN_ENGINE_FIDELITY", "1");
-  spec.env->set("KILN_SANITIZE", options.only.empty() ? "default" : options.only);
-  spec.env->set("KILN_SANITIZE_FOLDER", folder.path.string());
-  if (options.schedule) spec.env->set("KILN_ENGINE_SCHEDULE", std::to_string(options.schedule));
-  spec.limit_s = options.limit_s;
-  const bool quiet = context.json || quiet_for_file;
-  spec.capture = quiet;
-  TRY(const sys::ProcessResult done, sys::real_processes().run(spec));
-  if (quiet && !done.out.empty()) context.note(text::trim(done.out));
+  add_watch(options, folder.path, context, process.spec);
+  // A program talks to its user itself, and then no line of progress may come between.
+  const bool is_op = process.kind == WatchedProcess::Kind::Op;
+  process.spec.capture = is_op || context.json || quiet_for_file;
+  process.spec.capture ? context.doing("checking " + options.target) : context.end_progress();
+  TRY(const sys::ProcessResult done, sys::real_processes().run(process.spec));
+  std::optional<Error> failure;
+  if (has_failed(done)) failure = failure_of(target, process.kind, done, options.limit_s);
   TRY(Findings findings, read_folder(folder.path));
-  keep_kernel(findings, options.kernel);
+  if (failure && findings.checks.empty()) {
+    if (!is_op && !done.out.empty()) context.warn(text::trim(done.out));
+    return *failure;
+  }
+  // What a failed call says is a finding, or said at the end.
+  const bool repeats = is_op && failure && !context.verbose;
+  if (!done.out.empty() && !repeats) context.note(text::trim(done.out));
+  keep_kernel(findings, options.kernel, context);
   apply_suppressions(options, suppressions, findings, context);
   CHECK_OK(write_files(options, findings, context));
   if (context.json)
     context.print_json(to_json(findings));
   else if (!quiet_for_file && !findings.checks.empty())
     context.print(report::findings_text(findings));
-  if (const std::string text = ending(done, options); !text.empty()) context.note(text);
-  if (findings.checks.empty() && !done.timed_out)
-    context.note(
-        fmt::format("note: {} ran nothing on the engine: nothing was checked", options.target));
-  const std::vector<std::string> on = split(options.fail_on);
-  if (std::ranges::any_of(findings.findings, [&](const auto& each) { return fails(each, on); }))
-    return static_cast<int>(Fault::Work);
-  // Without an error that explains it, the failure of the process is the command's own.
-  const bool failed = done.exit_code || done.signal || done.timed_out;
-  const bool explained = std::ranges::any_of(
-      findings.findings, [](const auto& one) { return one.severity == "error"; });
-  if (!failed || explained) return 0;
-  return done.timed_out ? static_cast<int>(Fault::Work) : std::max(done.exit_code, 1);
+  return verdict(findings, options, failure, done.timed_out, context);
 }
 
 void add_file(CLI::App& app, const char* name, std::string& to, const char* text) {
@@ -252,17 +221,15 @@ void add_file(CLI::App& app, const char* name, std::string& to, const char* text
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TARGET", options->target,
-                 "A .cu file with ops or with main, a project folder, a library, or a script (.py)")
+  app.add_option(
+         "TARGET", options->target,
+         "A .cu file with ops or with main, a project folder, a library, a built program, or a "
+         "script (.py)")
       ->required()
       ->option_text(" ");
-  app.add_option("WORDS", options->words,
-                 "The op and its arguments, as kiln call takes them; or, after --, the arguments "
-                 "of the program or script")
-      ->take_all()
-      ->expected(1 << 20, -1)
-      ->allow_extra_args(false)
-      ->option_text(" ");
+  add_op_arguments(app, options->words,
+                   "The op and its arguments, as for kiln call; after --, those of a program; "
+                   "everything after a script is for the script");
   app.add_option("--only", options->only,
                  "Checks to run, separated by commas: memory, race, sync (default: these three), "
                  "api, leaks, all")
@@ -273,16 +240,15 @@ Run setup(CLI::App& app) {
                  "Exit 1 only for these: error (default), note, none, checks or rules")
       ->type_name("KINDS");
   add_file(app, "--suppress", options->suppress,
-           "Accepted findings, one per line: RULE KERNEL FILE:LINE REASON");
-  add_file(app, "--sarif", options->sarif, "Write SARIF 2.1.0 there, for code hosts");
-  add_file(app, "--html", options->html, "Write one self-contained page there");
+           "Accept the findings that this file lists: RULE KERNEL FILE:LINE REASON");
+  add_file(app, "--sarif", options->sarif, "Write SARIF 2.1.0 to this file, for code hosts");
+  add_file(app, "--html", options->html, "Write one self-contained page to this file");
   app.add_option("--schedule", options->schedule,
                  "Run blocks and warps in another order, the same for each N (default: 0)")
       ->type_name("N");
-  app.add_option("--limit", options->limit_s, "Kill it when it takes longer (default: no limit)")
-      ->type_name("SECONDS");
+  add_limit(app, options->limit_s, "a run");
   add_build_options(app, options->request);
-  app.footer("Runs on the CPU engine: no GPU is needed. Exit code: 0 nothing found, 1 findings.");
+  app.footer("Runs on the CPU engine: no GPU is needed. Exit code: 0: nothing found, 1: findings.");
   return [options](Context& context) { return run(*options, context); };
 }
 
@@ -291,6 +257,6 @@ Run setup(CLI::App& app) {
 
 const Command sanitize_command = {"sanitize",
                                   "Find memory errors, races and barrier mistakes without a GPU",
-                                  sanitize_cli::setup};
+                                  sanitize_cli::setup, Passes::ToScript};
 
 }  // namespace kiln::cli

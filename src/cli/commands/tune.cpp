@@ -519,7 +519,9 @@ Run setup(CLI::App& app) {
   app.add_flag("--dry-run", options->dry_run, "Print the configurations, and build none of them");
   app.add_flag("--predict", options->predict,
                "Order the configurations by their predicted time on --gpu; time none of them");
-  app.add_option("--gpu", options->gpu, "The GPU of --predict (default: H200)")->type_name("NAME");
+  app.add_option("--gpu", options->gpu, "The GPU of --predict (default: H200)")
+      ->type_name("NAME")
+      ->needs("--predict");
   app.add_option("--finalists", options->finalists,
                  "How many of the fastest are timed again in alternation (default: 5)")
       ->type_name("N");

@@ -17,7 +17,7 @@ struct Table {
     return {Fault::Usage, fmt::format("{}: {}", source, where), std::move(why),
             "op, args, check_args, vary, where, defines, against, expect, rtol, atol, kernel, "
             "shared_bytes, threads, max_spill_bytes, max_registers, min_blocks: "
-            "docs/reference/tune.md"};
+            "see kiln docs reference/tune"};
   }
 };
 

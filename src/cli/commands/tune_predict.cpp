@@ -30,6 +30,8 @@ void add_up(const results::CounterReport& report, PredictedVariant& out) {
   }
 }
 
+std::string summary_of(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 Status predict(const TunePlan& plan, const PredictRequest& asked, const counters::Gpu& gpu,
                Context& context, PredictedVariant& variant) {
   build::Request request = asked.request;
@@ -56,8 +58,11 @@ Result<results::TunePrediction> predict_variants(const TunePlan& plan, const Pre
     PredictedVariant variant;
     variant.defines = plan.space.defines(point);
     context.doing("counting " + plan.space.text(point));
-    if (const Status done = predict(plan, asked, *gpu, context, variant); !done)
-      variant.why = done.error().why.empty() ? done.error().what : done.error().why;
+    if (Status done = predict(plan, asked, *gpu, context, variant); !done) {
+      // A wrong op or argument is wrong in every variant.
+      if (done.error().fault != Fault::Work) return std::move(done.error());
+      variant.why = summary_of(done.error().why.empty() ? done.error().what : done.error().why);
+    }
     out.variants.push_back(std::move(variant));
   }
   std::ranges::stable_sort(out.variants, {}, [](const PredictedVariant& one) {

@@ -10,8 +10,8 @@ namespace kiln::engine {
 
 Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target)
     : flow_(flow), plan_(plan), t_(target), out_(std::make_unique<Emitted>()) {
-  // So many strips at once that values stay in registers: dependent operations of one strip wait
-  // for each other, those of several do not.
+  // As many strips at once as keep their values in registers: operations of one strip wait for
+  // each other, those of several do not.
   const uint32_t kept = most_kept();
   strips_ = 4;
   while (strips_ > 1 && kept * strips_ > t_.vector_count() - 4) strips_ /= 2;
@@ -360,7 +360,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   list_guards();
   if (!t_.finish()) return nullptr;
   asmjit::CodeHolder& code = t_.code();
-  // The code has neither calls nor addresses of its own: it may lie anywhere.
+  // The code has neither calls nor addresses of its own: it is position-independent.
   if (code.flatten() != asmjit::kErrorOk || code.resolveUnresolvedLinks() != asmjit::kErrorOk)
     return nullptr;
   out_->bytes.resize(code.codeSize());
@@ -404,7 +404,8 @@ extern "C" bool kiln_allocator_is_fine(const void*) noexcept { return true; }
 
 std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan) {
   std::unique_ptr<Target> target = make_target();
-  if (!target) return nullptr;
+  // A strip would reach over several rows.
+  if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;
   return Emitter(flow, plan, *target).run();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are loads compiled? An address that does not change in the phase was checked before it began;
-// one that changes is checked each time, and so is each lane's of a gather. What does not hold
-// starts the phase again in the interpreter, which then finds the fault, or another way.
+// one that changes is checked each time, and so is each lane's of a gather. If a check fails,
+// the interpreter runs the phase again, and finds the fault or another way.
 #include <algorithm>
 
 #include "engine/compile/emitter.h"

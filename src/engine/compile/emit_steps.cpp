@@ -180,7 +180,7 @@ bool Emitter::vector_step(const Step& step, uint32_t s) {
   } else if (m.does == Does::CopySign) {
     Reg sign = t_.vector();
     t_.constant(sign, 0x80000000u, 4);
-    t_.select(to, sign, bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
+    t_.select_bits(to, sign, bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
   } else if (m.does == Does::Convert) {
     const bool from_bits = m.from != Number::F32;
     done = t_.convert(m.type, m.from, to,

@@ -18,6 +18,8 @@ struct CompiledFacts {
   uint64_t compiling_ns = 0;
   uint64_t code_bytes = 0;
 };
+// Does this build make machine code for this CPU?
+bool compiles();
 // All zero: it has not run long enough, or this build compiles nothing.
 CompiledFacts compiled_facts(const Program& program);
 

@@ -7,6 +7,8 @@ namespace kiln::engine {
 
 std::shared_ptr<Tiering> make_tiering(const Program&) { return nullptr; }
 
+bool compiles() { return false; }
+
 CompiledFacts compiled_facts(const Program&) { return {}; }
 
 }  // namespace kiln::engine

@@ -95,7 +95,8 @@ class Target {
   virtual void blend(const Reg& to, const Reg& from, const Reg& mask) {
     select(to, mask, from, to);
   }
-  virtual void canonicalize(Reg value, Reg nan) = 0;  // NaNs of f32 become `nan`
+  virtual void select_bits(Reg to, Reg bits, Reg a, Reg b) = 0;  // each by itself
+  virtual void canonicalize(Reg value, Reg nan) = 0;             // NaNs of f32 become `nan`
   virtual void bits_to_mask(Reg to, Reg word, uint32_t first) = 0;
   // The lanes of a mask as bits of a word, moved to `first`, joined to what is there.
   virtual void mask_to_bits(Reg word, Reg mask, uint32_t first) = 0;
@@ -115,7 +116,8 @@ class Target {
   virtual void jump_if_bits(Reg word, uint64_t bits, Label to) = 0;  // any of them is set
 };
 
-// Null: none for this CPU.
+bool has_target();  // for this CPU
+// Null: none.
 std::unique_ptr<Target> make_target();
 
 }  // namespace kiln::engine

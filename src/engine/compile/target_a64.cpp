@@ -308,6 +308,8 @@ void A64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
   }
 }
 
+bool has_target() { return true; }
+
 std::unique_ptr<Target> make_target() { return std::make_unique<A64>(); }
 
 }  // namespace kiln::engine

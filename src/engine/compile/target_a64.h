@@ -198,6 +198,7 @@ class A64 final : public Target {
   void blend(const Reg& to, const Reg& from, const Reg& mask) override {
     cc_.bit(v(to).b16(), v(from).b16(), v(mask).b16());
   }
+  void select_bits(Reg to, Reg bits, Reg a, Reg b) override { select(to, bits, a, b); }
   void canonicalize(Reg value, Reg nan) override {
     Vec is_number = cc_.newVecQ();
     cc_.fcmeq(is_number.s4(), v(value).s4(), v(value).s4());

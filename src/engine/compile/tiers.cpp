@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/compile/stretches.h"
+#include "engine/compile/target.h"
 
 namespace kiln::engine {
 namespace {
@@ -25,7 +26,7 @@ void Tiers::rise() noexcept {
   try {
     replace();
   } catch (...) {
-    // No memory: the interpreter goes on.
+    // No memory: the interpreter continues.
   }
 }
 
@@ -81,8 +82,13 @@ CompiledFacts compiled_facts(const Program& program) {
                          : CompiledFacts{};
 }
 
+bool compiles() {
+  static const bool answer = has_target();
+  return answer;
+}
+
 std::shared_ptr<Tiering> make_tiering(const Program& program) {
-  return std::make_shared<Tiers>(program);
+  return compiles() ? std::make_shared<Tiers>(program) : nullptr;
 }
 
 }  // namespace kiln::engine

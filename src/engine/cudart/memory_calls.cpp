@@ -31,9 +31,16 @@ int allocate(const char* what, void** out, size_t bytes, AllocationKind kind,
   return kSuccess;
 }
 
-int release(const char* what, void* at, const void* stream = nullptr, bool waits = true) {
+int release(const char* what, void* at, const void* stream = nullptr, bool waits = true,
+            bool of_host = false) {
   if (!at) return kSuccess;
   auto known = state().device.heap.find(reinterpret_cast<uint64_t>(at));
+  if (known && (known->kind == AllocationKind::Host) != of_host) {
+    watch_free(what, at, known->bytes, stream, waits, kInvalidValue);
+    return fail(kInvalidValue,
+                fmt::format("{}: 0x{:x} is memory of the {}", what, reinterpret_cast<uint64_t>(at),
+                            of_host ? "device" : "host"));
+  }
   if (known && known->begin == reinterpret_cast<uint64_t>(at)) {
     watch_free(what, at, known->bytes, stream, waits, kSuccess);
     if (known->name == kGraphMemory) return kSuccess;  // it goes with its graph
@@ -58,7 +65,7 @@ int cuda_malloc_managed(void** out, size_t bytes, unsigned) {
   return allocate("cudaMallocManaged", out, bytes, AllocationKind::Managed);
 }
 int cuda_free(void* at) { return release("cudaFree", at); }
-int cuda_free_host(void* at) { return release("cudaFreeHost", at); }
+int cuda_free_host(void* at) { return release("cudaFreeHost", at, nullptr, true, true); }
 
 int cuda_malloc_pitch(void** out, size_t* pitch, size_t width, size_t height) {
   if (!pitch)

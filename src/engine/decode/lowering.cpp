@@ -109,7 +109,7 @@ Error Lowering::error_at(const ptx::Instruction& ins, std::string why) const {
   at.sites.push_back(site);
   return Error{Fault::Work, fmt::format("cannot run {} on the engine", demangled(program_.name)),
                fmt::format("{}, in {}", why, place_of(at, Op{})),
-               "run it on a GPU; docs/reference/ptx.md lists what the engine runs"};
+               "run it on a GPU; kiln docs reference/ptx lists what the engine runs"};
 }
 
 Status Lowering::declare() {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "engine/machine/watching.h"
 
@@ -86,20 +87,26 @@ std::string demangled(const std::string& name) {
   return out;
 }
 
+// As people write it: compilers write full paths.
+static std::string shown_path(std::string_view path) {
+  std::error_code gone;
+  const std::string here = std::filesystem::current_path(gone).string() + "/";
+  return std::string(path.starts_with(here) ? path.substr(here.size()) : path);
+}
+
 std::string place_of(const Program& program, const Op& op) {
   if (op.site >= program.sites.size()) return "an unknown place";
   const Site& site = program.sites[op.site];
-  auto base_name = [](std::string path) { return path; };
   if (site.source.file == 0)
     return fmt::format("PTX line {} (compile with -lineinfo for the source line)", site.ptx_line);
-  std::string inner = fmt::format("{}:{}", base_name(program.module->file_name(site.source.file)),
+  std::string inner = fmt::format("{}:{}", shown_path(program.module->file_name(site.source.file)),
                                   site.source.line);
   if (site.source.outer_file == 0 ||
       (site.source.outer_file == site.source.file && site.source.outer_line == site.source.line)) {
     return inner;
   }
   std::string outer =
-      fmt::format("{}:{}", base_name(program.module->file_name(site.source.outer_file)),
+      fmt::format("{}:{}", shown_path(program.module->file_name(site.source.outer_file)),
                   site.source.outer_line);
   return fmt::format("{} (inlined from {})", outer, inner);
 }

@@ -19,24 +19,20 @@ uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_ze
 
 struct GlobalSlots {
   Metric requests, sectors, bytes, ideal;
-  bool has_ideal;
 };
-GlobalSlots global_slots(const AccessEvent& event) {
-  using enum Metric;
-  switch (event.kind) {
-    case AccessKind::Load:
-      return {global_ld_requests, global_ld_sectors, global_ld_bytes, global_ld_ideal_sectors,
-              true};
-    case AccessKind::Store:
-      return {global_st_requests, global_st_sectors, global_st_bytes, global_st_ideal_sectors,
-              true};
-    case AccessKind::Atomic:
-      return {global_atom_requests, global_atom_sectors, global_atom_bytes, global_atom_sectors,
-              false};
-    case AccessKind::Reduction:
-      break;
-  }
-  return {global_red_requests, global_red_sectors, global_red_bytes, global_red_sectors, false};
+// By AccessKind. Atomics have no ideal: theirs is the number of addresses.
+constexpr GlobalSlots kGlobalSlots[] = {
+    {Metric::global_ld_requests, Metric::global_ld_sectors, Metric::global_ld_bytes,
+     Metric::global_ld_ideal_sectors},
+    {Metric::global_st_requests, Metric::global_st_sectors, Metric::global_st_bytes,
+     Metric::global_st_ideal_sectors},
+    {Metric::global_atom_requests, Metric::global_atom_sectors, Metric::global_atom_bytes, {}},
+    {Metric::global_red_requests, Metric::global_red_sectors, Metric::global_red_bytes, {}},
+};
+static_assert(static_cast<int>(AccessKind::Reduction) == 3);
+
+bool is_by_step(const AccessEvent& event) {
+  return event.shape == AddressShape::Run || event.shape == AddressShape::Uniform;
 }
 
 // Resolves addresses of any shape to lanes.
@@ -103,23 +99,21 @@ void Counters::begin_program(const Program& program) {
     write_(results::to_line(found->second.program));
   }
   const auto& listed = found->second.instructions;
-  for (size_t i = 0; i < listed.size() && i < last_sites_->size(); ++i)
+  for (size_t i = 0; i < listed.size() && i < last_sites_->size(); ++i) {
     (*last_sites_)[i].may_merge = listed[i].may_merge;
+    (*last_sites_)[i].rounds = listed[i].rounds;
+  }
 }
 
-Counters::Block& Counters::block_of(uint64_t number) {
-  if (last_block_ && last_block_->number == number) return *last_block_;
-  std::unique_ptr<Block>& block = blocks_[number];
-  if (!block) {
-    if (spare_blocks_.empty()) {
-      block = std::make_unique<Block>();
-    } else {
-      block = std::move(spare_blocks_.back());
-      spare_blocks_.pop_back();
-    }
-    block->number = number;
+Counters::Block& Counters::find_block(uint64_t number) {
+  for (const auto& block : blocks_) {
+    if (block->number == number) return *(last_block_ = block.get());
   }
-  last_block_ = block.get();
+  if (spare_blocks_.empty()) spare_blocks_.push_back(std::make_unique<Block>());
+  blocks_.push_back(std::move(spare_blocks_.back()));
+  spare_blocks_.pop_back();
+  last_block_ = blocks_.back().get();
+  last_block_->number = number;
   return *last_block_;
 }
 
@@ -142,8 +136,25 @@ void Counters::on(const SyncEvent& event) {
     ++site_of(event.by).counts[Metric::barriers];
 }
 
+// A pattern of shared memory that its site had before, which is what most accesses are.
+bool Counters::is_repeated(const AccessEvent& event) {
+  if (event.space != ptx::Space::Shared || event.by.program != last_program_ ||
+      event.shape == AddressShape::Lanes || event.async || event.kind >= AccessKind::Atomic)
+    return false;
+  Site& site = (*last_sites_)[event.by.site];
+  Pattern& known = site.patterns[event.base % 16 / 4];
+  // Shapes without rows have the row_step and row_lanes of the event's defaults.
+  if (known.step != event.step || known.mask != event.by.mask || known.row_step != event.row_step ||
+      known.row_lanes != event.row_lanes || known.phase != event.base % 16 ||
+      known.load != (event.kind == AccessKind::Load) || is_better_sample(event, site, known.cost))
+    return false;
+  ++known.times;
+  return true;
+}
+
 void Counters::on(const AccessEvent& event) {
   if (event.by.mask == 0) return;
+  if (!pending_.waits && is_repeated(event)) return;
   // Lanes that come one by one are one instruction, up to a lane that came before.
   if (pending_.waits) [[unlikely]] {
     if (join(event)) return;
@@ -216,90 +227,156 @@ void Counters::split_generic(const AccessEvent& event) {
   }
 }
 
-void Counters::global_access(const AccessEvent& event, Site& site) {
-  const GlobalSlots slots = global_slots(event);
-  Block& block = block_of(event.by.block);
+uint32_t Counters::touch_run(const AccessEvent& event, const Run& run) {
+  const uint64_t low = event.base + static_cast<uint64_t>(run.offset);
+  const uint64_t first = low / kSectorBytes, last = (low + run.span - 1) / kSectorBytes;
+  Touched& touched = block_of(event.by.block).touched;
+  if (event.kind != AccessKind::Store) touched.load(first, last);
+  if (event.kind != AccessKind::Load) touched.store(first, last);
+  return static_cast<uint32_t>(last - first + 1);
+}
+
+uint32_t Counters::touch_lanes(const AccessEvent& event) {
+  uint64_t found[kWarpSize];
+  Sectors sectors;
+  find_sectors({event.by.mask, event.bytes, lanes_of(event, found)}, &sectors);
+  Touched& touched = block_of(event.by.block).touched;
+  if (event.kind != AccessKind::Store)
+    for (uint32_t i = 0; i < sectors.count; ++i) touched.load(sectors.of[i]);
+  if (event.kind != AccessKind::Load)
+    for (uint32_t i = 0; i < sectors.count; ++i) touched.store(sectors.of[i]);
+  return sectors.count;
+}
+
+// What a run of lanes has in common with the one before is not computed again, and its requests
+// are counted when another one comes.
+void Counters::begin_run(const AccessEvent& event, uint64_t step, Site& site) {
+  add_run(site);
   const uint32_t mask = event.by.mask;
-  const bool loads = event.kind != AccessKind::Store, stores = event.kind != AccessKind::Load;
-  uint32_t cost = 0;
-  const auto touch = [&](auto... sectors) {
-    if (loads) block.touched.loaded.add(sectors...);
-    if (stores) block.touched.stored.add(sectors...);
-  };
+  const uint64_t low = first_lane(mask), high = 31 - static_cast<uint64_t>(std::countl_zero(mask));
+  const auto to_low = static_cast<int64_t>(step * low), to_high = static_cast<int64_t>(step * high);
+  site.kind = event.kind;
+  site.bytes = event.bytes;
+  Run& run = site.run;
+  run.step = step;
+  run.mask = mask;
+  run.is_range = is_one_range(mask, event.bytes, step);
+  run.offset = std::min(to_low, to_high);
+  run.span = static_cast<uint64_t>(std::max(to_low, to_high) - run.offset) + event.bytes;
+  run.lanes = static_cast<uint32_t>(lanes_in(mask));
+  run.ideal = ideal_sectors(mask, event.bytes);
+}
+
+void Counters::add_run(Site& site) {
+  Run& run = site.run;
+  const GlobalSlots& slots = kGlobalSlots[static_cast<size_t>(site.kind)];
+  site.counts[slots.requests] += run.times;
+  site.counts[slots.bytes] += run.times * run.lanes * site.bytes;
+  if (slots.ideal != Metric{}) site.counts[slots.ideal] += run.times * run.ideal;
+  run.times = 0;
+}
+
+void Counters::global_access(const AccessEvent& event, Site& site) {
   const uint64_t step = event.shape == AddressShape::Uniform ? 0 : event.step;
-  const bool by_step = event.shape == AddressShape::Run || event.shape == AddressShape::Uniform;
-  uint64_t found_lanes[kWarpSize];
-  WarpAddresses lanes{mask, event.bytes, nullptr};
-  if (by_step && is_one_range(mask, event.bytes, step)) {
-    const SectorRange range = range_of(mask, event.bytes, event.base, step);
-    cost = static_cast<uint32_t>(range.last - range.first + 1);
-    touch(range.first, range.last);
-  } else {
-    lanes.at = lanes_of(event, found_lanes);
-    Sectors sectors;
-    find_sectors(lanes, &sectors);
-    cost = sectors.count;
-    for (uint32_t i = 0; i < cost; ++i) touch(sectors.of[i]);
-  }
-  Counts& counts = site.counts;
-  const uint64_t active = lanes_in(mask);
-  if (event.async) counts[Metric::async_copy_bytes] += active * event.bytes;
-  ++counts[slots.requests];
-  counts[slots.sectors] += cost;
-  counts[slots.bytes] += active * event.bytes;
-  if (slots.has_ideal) counts[slots.ideal] += ideal_sectors(mask, event.bytes);
-  if (event.kind == AccessKind::Atomic || event.kind == AccessKind::Reduction) {
-    if (!lanes.at) lanes.at = lanes_of(event, found_lanes);
-    counts[slots.sectors] += atomic_sectors(lanes) - cost;
-    counts[Metric::atomic_lanes] += active;
-    counts[Metric::atomic_serial] += busiest_address(lanes);
-  } else if (event.kind == AccessKind::Load && event.strength != Strength::Weak) {
-    strong_sectors_ += cost;
-  }
+  Run& run = site.run;
+  if (run.step != step || run.mask != event.by.mask || site.kind != event.kind ||
+      site.bytes != event.bytes)
+    begin_run(event, step, site);
+  ++run.times;
+  const uint32_t cost =
+      run.is_range && is_by_step(event) ? touch_run(event, run) : touch_lanes(event);
+  site.counts[kGlobalSlots[static_cast<size_t>(event.kind)].sectors] += cost;
+  if (event.async || event.strength != Strength::Weak || event.kind >= AccessKind::Atomic)
+    count_special(event, site, cost);
   if (is_better_sample(event, site, cost)) keep_sample(event, site, false, cost);
 }
 
-// A pattern of base and step that comes again costs what it did.
-uint32_t Counters::passes(const AccessEvent& event, uint32_t bytes, Pattern& known) {
-  const uint32_t mask = event.by.mask;
-  const bool by_step = event.shape == AddressShape::Run || event.shape == AddressShape::Uniform;
-  const uint64_t step = event.shape == AddressShape::Uniform ? 0 : event.step;
-  const auto phase = static_cast<uint8_t>(event.base % 128);
-  if (by_step && known.step == step && known.mask == mask && known.phase == phase)
-    return known.cost;
+// Asynchronous copies, loads that go past L1, atomics.
+void Counters::count_special(const AccessEvent& event, Site& site, uint32_t cost) {
+  Counts& counts = site.counts;
+  if (event.async) counts[Metric::async_copy_bytes] += uint64_t{site.run.lanes} * event.bytes;
+  if (event.kind == AccessKind::Load && event.strength != Strength::Weak) strong_sectors_ += cost;
+  if (event.kind < AccessKind::Atomic) return;
   uint64_t found[kWarpSize];
-  WarpAddresses lanes{mask, bytes, lanes_of(event, found)};
+  const WarpAddresses lanes{event.by.mask, event.bytes, lanes_of(event, found)};
+  counts[kGlobalSlots[static_cast<size_t>(event.kind)].sectors] += atomic_sectors(lanes) - cost;
+  counts[Metric::atomic_lanes] += site.run.lanes;
+  counts[Metric::atomic_serial] += busiest_address(lanes);
+  each_address(lanes, [&](uint64_t address, uint32_t same) {
+    updates_.add(address, site.rounds ? same : 1);
+  });
+}
+
+namespace {
+
+// ptxas may make one wide access of several, and a narrow one of a load whose other bytes nothing
+// uses: its code says what it did (counters/sass.h), here is what each would take.
+uint16_t passes_of_width(const AccessEvent& event, uint32_t bytes, const uint64_t* at) {
+  WarpAddresses lanes{event.by.mask, bytes, at};
   uint64_t aligned[kWarpSize];
   if (bytes > event.bytes) {
-    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
       const uint32_t lane = first_lane(rest);
-      aligned[lane] = lanes.at[lane] / bytes * bytes;
+      aligned[lane] = at[lane] / bytes * bytes;
     }
     lanes.at = aligned;
   }
-  const uint32_t cost = wavefronts(lanes, event.kind == AccessKind::Load);
-  if (by_step) known = {step, mask, phase, static_cast<uint16_t>(cost)};
-  return cost;
+  return static_cast<uint16_t>(wavefronts(lanes, event.kind == AccessKind::Load));
 }
 
-// ptxas may make one wide access of several, and narrow one of a load whose other bytes nothing
-// uses: its code says what it did (counters/sass.h), here is what each would take.
-void Counters::add_other_widths(const AccessEvent& event, Site& site) {
+}  // namespace
+
+// `other` is used where the lanes have no step.
+Counters::Pattern& Counters::pattern_of(const AccessEvent& event, Site& site, Pattern& other) {
+  const bool rows = event.shape == AddressShape::Rows, load = event.kind == AccessKind::Load;
+  const uint64_t step = event.shape == AddressShape::Uniform ? 0 : event.step;
+  const uint64_t row_step = rows ? event.row_step : 0;
+  const auto row_lanes = static_cast<uint8_t>(rows ? event.row_lanes : kWarpSize);
+  const auto phase = static_cast<uint8_t>(event.base % 16);
+  const bool by_lanes = event.shape == AddressShape::Lanes;
+  Pattern& known = by_lanes ? other : site.patterns[phase / 4];
+  if (!by_lanes && known.step == step && known.mask == event.by.mask &&
+      known.row_step == row_step && known.row_lanes == row_lanes && known.phase == phase &&
+      known.load == load)
+    return known;
+  add_pattern(site, known);
+  uint64_t found[kWarpSize];
+  const uint64_t* at = lanes_of(event, found);
+  known = {};
+  known.step = step;
+  known.row_step = row_step;
+  known.row_lanes = row_lanes;
+  known.phase = phase;
+  known.mask = event.by.mask;
+  known.load = load;
+  known.cost = passes_of_width(event, event.bytes, at);
+  known.ideal = static_cast<uint16_t>(ideal_wavefronts(event.by.mask, event.bytes));
+  if (event.bytes > 4) known.passes4 = passes_of_width(event, 4, at);
+  if (event.bytes == 16 || site.may_merge) known.passes8 = passes_of_width(event, 8, at);
+  if (site.may_merge) known.passes16 = passes_of_width(event, 16, at);
+  return known;
+}
+
+void Counters::add_pattern(Site& site, Pattern& pattern) {
+  using enum Metric;
+  const uint64_t times = pattern.times;
+  if (times == 0) return;
+  pattern.times = 0;
+  Counts& counts = site.counts;
+  const uint64_t cost = pattern.cost, ideal = pattern.ideal;
+  const bool load = pattern.load;
+  counts[load ? shared_ld_requests : shared_st_requests] += times;
+  counts[load ? shared_ld_wavefronts : shared_st_wavefronts] += times * cost;
+  counts[load ? shared_ld_ideal_wavefronts : shared_st_ideal_wavefronts] += times * ideal;
+  counts[load ? shared_ld_conflicts : shared_st_conflicts] +=
+      times * (cost > ideal ? cost - ideal : 0);
   results::OtherWidths& other = site.other;
-  const uint32_t mask = event.by.mask;
-  other.bytes = event.bytes;
-  if (event.bytes > 4) {
-    other.passes4 += passes(event, 4, site.pattern4);
-    other.ideal4 += ideal_wavefronts(mask, 4);
-  }
-  if (event.bytes == 16 || site.may_merge) {
-    other.passes8 += passes(event, 8, site.pattern8);
-    other.ideal8 += ideal_wavefronts(mask, 8);
-  }
-  if (site.may_merge) {
-    other.passes16 += passes(event, 16, site.pattern16);
-    other.ideal16 += ideal_wavefronts(mask, 16);
-  }
+  other.passes4 += times * pattern.passes4;
+  other.passes8 += times * pattern.passes8;
+  other.passes16 += times * pattern.passes16;
+  if (pattern.passes4) other.ideal4 += times * ideal_wavefronts(pattern.mask, 4);
+  if (pattern.passes8) other.ideal8 += times * ideal_wavefronts(pattern.mask, 8);
+  if (pattern.passes16) other.ideal16 += times * ideal_wavefronts(pattern.mask, 16);
 }
 
 void Counters::shared_access(const AccessEvent& event, Site& site) {
@@ -314,15 +391,12 @@ void Counters::shared_access(const AccessEvent& event, Site& site) {
     return;
   }
   if (event.async) return;  // the write of a copy: no instruction of its own
-  const uint32_t cost = passes(event, event.bytes, site.pattern);
-  if (event.bytes > 4 || site.may_merge) add_other_widths(event, site);
-  const uint32_t ideal = ideal_wavefronts(mask, event.bytes);
-  const bool load = event.kind == AccessKind::Load;
-  ++counts[load ? shared_ld_requests : shared_st_requests];
-  counts[load ? shared_ld_wavefronts : shared_st_wavefronts] += cost;
-  counts[load ? shared_ld_ideal_wavefronts : shared_st_ideal_wavefronts] += ideal;
-  counts[load ? shared_ld_conflicts : shared_st_conflicts] += cost > ideal ? cost - ideal : 0;
-  if (is_better_sample(event, site, cost)) keep_sample(event, site, true, cost);
+  Pattern unknown;
+  Pattern& pattern = pattern_of(event, site, unknown);
+  ++pattern.times;
+  if (event.bytes > 4 || site.may_merge) site.other.bytes = event.bytes;
+  if (is_better_sample(event, site, pattern.cost)) keep_sample(event, site, true, pattern.cost);
+  if (&pattern == &unknown) add_pattern(site, unknown);
 }
 
 // Bulk and tensor copies: whole rows, one lane each.
@@ -332,18 +406,13 @@ void Counters::bulk_access(const AccessEvent& event, Site& site) {
   Block& block = block_of(event.by.block);
   for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
     const uint64_t at = event.address(first_lane(rest));
-    SectorSet& set = load ? block.touched.loaded : block.touched.stored;
-    set.add(at / kSectorBytes, (at + event.bytes - 1) / kSectorBytes);
+    const uint64_t first = at / kSectorBytes, last = (at + event.bytes - 1) / kSectorBytes;
+    if (load)
+      block.touched.load(first, last);
+    else
+      block.touched.store(first, last);
     site.counts[load ? Metric::bulk_ld_bytes : Metric::bulk_st_bytes] += event.bytes;
   }
-}
-
-// The costliest request of a site; of several the first warp's, so that the schedule does not
-// matter.
-bool Counters::is_better_sample(const AccessEvent& event, const Site& site, uint32_t cost) {
-  if (!site.sample || cost != site.sample_cost) return !site.sample || cost > site.sample_cost;
-  return event.by.block < site.sample->block ||
-         (event.by.block == site.sample->block && event.by.warp < site.sample->warp);
 }
 
 void Counters::keep_sample(const AccessEvent& event, Site& site, bool shared, uint32_t cost) {
@@ -365,7 +434,10 @@ void Counters::keep_sample(const AccessEvent& event, Site& site, bool shared, ui
     const bool active = event.by.mask >> lane & 1;
     sample->addresses.push_back(active ? static_cast<int64_t>(at[lane] - from) : -1);
   }
+  site.has_sample = true;
   site.sample_cost = cost;
+  site.sample_block = event.by.block;
+  site.sample_warp = event.by.warp;
   site.sample = std::move(sample);
 }
 

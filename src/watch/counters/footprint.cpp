@@ -9,11 +9,6 @@
 namespace kiln::watch {
 namespace {
 
-uint64_t bits_between(uint32_t first, uint32_t last) {
-  const uint64_t above = last == 63 ? ~uint64_t{0} : (uint64_t{1} << (last + 1)) - 1;
-  return above & ~((uint64_t{1} << first) - 1);
-}
-
 // Which wave touched each sector last, from 1; 0: none. Most pages are touched as a whole.
 class LastTouched {
  public:
@@ -26,7 +21,8 @@ class LastTouched {
   template <class Seen>
   void touch(const SectorSet::Page& page, uint32_t wave, Seen seen) {
     Page& at = pages_[page.number];
-    const bool all = page.bits[0] == ~uint64_t{0} && page.bits[1] == ~uint64_t{0};
+    const bool all = std::all_of(page.bits.begin(), page.bits.end(),
+                                 [](uint64_t bits) { return bits == ~uint64_t{0}; });
     if (all && !at.each) {
       seen(at.whole, SectorSet::kPageSectors);
       at.whole = wave;
@@ -36,9 +32,9 @@ class LastTouched {
       at.each = std::make_unique<std::array<uint32_t, SectorSet::kPageSectors>>();
       at.each->fill(at.whole);
     }
-    for (uint32_t half = 0; half < 2; ++half) {
-      for (uint64_t rest = page.bits[half]; rest; rest &= rest - 1) {
-        uint32_t& last = (*at.each)[half * 64 + static_cast<uint32_t>(std::countr_zero(rest))];
+    for (uint32_t word = 0; word < SectorSet::kPageWords; ++word) {
+      for (uint64_t rest = page.bits[word]; rest; rest &= rest - 1) {
+        uint32_t& last = (*at.each)[word * 64 + static_cast<uint32_t>(std::countr_zero(rest))];
         seen(last, 1);
         last = wave;
       }
@@ -59,68 +55,65 @@ SectorSet::Page with_neighbours(SectorSet::Page page) {
 }  // namespace
 
 void SectorSet::clear() {
-  if (places_.size() > 4096 || places_.empty()) {
-    places_.assign(64, 0);
-  } else if (!pages_.empty()) {
-    std::fill(places_.begin(), places_.end(), 0);
+  if (slots_.size() > 64 * kFewest) {
+    slots_.assign(kFewest, {});
+  } else {
+    for (const uint32_t slot : used_) slots_[slot] = {};
   }
-  pages_.clear();
-  last_number_ = ~uint64_t{0};
+  used_.clear();
+  last_ = slots_.data();
 }
 
-SectorSet::Page& SectorSet::find(uint64_t number) {
-  if (pages_.size() * 2 >= places_.size()) grow();
-  const size_t mask = places_.size() - 1;
-  size_t place = number * 0x9e3779b97f4a7c15u >> 20 & mask;
-  while (places_[place] && pages_[places_[place] - 1].number != number) place = (place + 1) & mask;
-  if (!places_[place]) {
-    pages_.push_back({number, {}});
-    places_[place] = static_cast<uint32_t>(pages_.size());
+SectorSet::Page& SectorSet::insert(uint64_t number, size_t slot) {
+  if (used_.size() * 2 >= slots_.size()) {
+    grow();
+    return find(number);
   }
-  last_number_ = number;
-  last_index_ = places_[place] - 1;
-  return pages_[last_index_];
+  slots_[slot].number = number;
+  used_.push_back(static_cast<uint32_t>(slot));
+  return slots_[slot];
 }
 
 void SectorSet::grow() {
-  std::vector<uint32_t> larger(places_.size() * 2, 0);
+  std::vector<Page> larger(slots_.size() * 2);
   const size_t mask = larger.size() - 1;
-  for (uint32_t i = 0; i < pages_.size(); ++i) {
-    size_t place = pages_[i].number * 0x9e3779b97f4a7c15u >> 20 & mask;
-    while (larger[place]) place = (place + 1) & mask;
-    larger[place] = i + 1;
+  for (uint32_t& used : used_) {
+    size_t slot = slot_of(slots_[used].number) & mask;
+    while (larger[slot].number != kFree) slot = (slot + 1) & mask;
+    larger[slot] = slots_[used];
+    used = static_cast<uint32_t>(slot);
   }
-  places_ = std::move(larger);
+  slots_ = std::move(larger);
+  last_ = slots_.data();
 }
 
-void SectorSet::add(uint64_t first, uint64_t last) {
-  for (uint64_t number = first / kPageSectors; number <= last / kPageSectors; ++number) {
-    const uint64_t begin = std::max(first, number * kPageSectors) % kPageSectors;
-    const uint64_t end = std::min(last, number * kPageSectors + kPageSectors - 1) % kPageSectors;
-    Page& to = page(number);
-    if (begin < 64)
-      to.bits[0] |= bits_between(static_cast<uint32_t>(begin),
-                                 static_cast<uint32_t>(std::min<uint64_t>(end, 63)));
-    if (end >= 64)
-      to.bits[1] |= bits_between(static_cast<uint32_t>(begin < 64 ? 0 : begin - 64),
-                                 static_cast<uint32_t>(end - 64));
-  }
+uint64_t SectorSet::add_range(uint64_t first, uint64_t last) {
+  uint64_t added = 0;
+  for (uint64_t word = first / 64; word <= last / 64; ++word)
+    added += add(std::max(first, word * 64), std::min(last, word * 64 + 63));
+  return added;
 }
 
 void SectorSet::add(const SectorSet& other) {
-  for (const Page& from : other.pages_) {
+  other.each_page([&](const Page& from) {
     Page& to = page(from.number);
-    to.bits[0] |= from.bits[0];
-    to.bits[1] |= from.bits[1];
-  }
+    for (uint32_t word = 0; word < kPageWords; ++word) to.bits[word] |= from.bits[word];
+  });
 }
 
 uint64_t SectorSet::count() const {
   uint64_t all = 0;
-  for (const Page& page : pages_) {
-    all += static_cast<uint64_t>(std::popcount(page.bits[0]) + std::popcount(page.bits[1]));
-  }
+  each_page([&](const Page& page) {
+    for (const uint64_t bits : page.bits) all += static_cast<uint64_t>(std::popcount(bits));
+  });
   return all;
+}
+
+uint64_t AtomicUpdates::end() {
+  if (counts_.empty()) return 0;
+  const uint64_t most = *std::max_element(counts_.begin(), counts_.end());
+  counts_.clear();
+  return most;
 }
 
 void Footprint::begin(const Caches& caches, uint64_t wave_blocks) {
@@ -131,7 +124,7 @@ void Footprint::begin(const Caches& caches, uint64_t wave_blocks) {
 }
 
 void Footprint::end_block(uint64_t block, const Touched& touched) {
-  block_sectors_ += touched.loaded.count();
+  block_sectors_ += touched.loaded_count;
   Touched& wave = waves_[block / wave_blocks_];
   wave.loaded.add(touched.loaded);
   wave.stored.add(touched.stored);
@@ -151,19 +144,19 @@ Traffic Footprint::end() {
     const auto is_gone = [&](uint32_t last) {
       return last == 0 || bytes[now] - bytes[last] > caches_.l2_bytes;
     };
-    for (const SectorSet::Page& page : wave.loaded.pages()) {
+    wave.loaded.each_page([&](const SectorSet::Page& page) {
       touched.touch(with_neighbours(page), now, [&](uint32_t last, uint32_t sectors) {
         if (is_gone(last)) out.dram_read_sectors += sectors;
       });
-    }
-    for (const SectorSet::Page& page : wave.stored.pages()) {
+    });
+    wave.stored.each_page([&](const SectorSet::Page& page) {
       touched.touch(page, now, [](uint32_t, uint32_t) {});
       // What is written again while it is still there goes to DRAM once, later.
       dirty.touch(page, now, [&](uint32_t last, uint32_t sectors) {
         if (!is_gone(last)) dirtied[last] -= sectors;
         dirtied[now] += sectors;
       });
-    }
+    });
     read.add(wave.loaded);
     written.add(wave.stored);
     wave.clear();

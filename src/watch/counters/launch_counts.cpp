@@ -53,12 +53,14 @@ bool is_empty(const Counts& counts) {
 void Counters::on(const BlockEvent& event) {
   if (!event.ended) return;
   if (pending_.waits) flush();
-  const auto found = blocks_.find(event.block);
+  const auto found = std::find_if(blocks_.begin(), blocks_.end(),
+                                  [&](const auto& block) { return block->number == event.block; });
   if (found == blocks_.end()) return;  // it touched no global memory
-  footprint_.end_block(event.block, found->second->touched);
-  found->second->touched.clear();
-  spare_blocks_.push_back(std::move(found->second));
-  blocks_.erase(found);
+  footprint_.end_block(event.block, (*found)->touched);
+  (*found)->touched.clear();
+  spare_blocks_.push_back(std::move(*found));
+  *found = std::move(blocks_.back());
+  blocks_.pop_back();
   last_block_ = nullptr;
 }
 
@@ -91,6 +93,8 @@ void Counters::add_sites(const Program& program, std::vector<Site>& sites,
       site.counts[Metric::thread_inst_executed] += stretch->threads;
       site.counts[Metric::thread_inst_executed_pred_on] += stretch->guarded;
     }
+    add_run(site);
+    for (Pattern& pattern : site.patterns) add_pattern(site, pattern);
     finish_counts(listing.instructions[i], site.counts);
     if (is_empty(site.counts)) continue;
     results::CounterSite out;
@@ -105,7 +109,7 @@ void Counters::add_sites(const Program& program, std::vector<Site>& sites,
 
 void Counters::end_launch(const LaunchEvent& event) {
   // Blocks that a fault left behind.
-  for (auto& [number, block] : blocks_) footprint_.end_block(number, block->touched);
+  for (const auto& block : blocks_) footprint_.end_block(block->number, block->touched);
   blocks_.clear();
   last_block_ = nullptr;
   results::CounterLaunch launch;
@@ -142,6 +146,7 @@ void Counters::end_launch(const LaunchEvent& event) {
   const uint64_t each = (blocks + caches_.multiprocessors - 1) / caches_.multiprocessors;
   out.least_l2_read_sectors =
       std::max(traffic.read_sectors, traffic.block_sectors / std::max<uint64_t>(each, 1));
+  if (const uint64_t most = updates_.end()) out.busiest_atomic_updates = most;
   write_(results::to_line(launch));
   running_.clear();
   last_program_ = nullptr;

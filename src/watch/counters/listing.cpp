@@ -156,6 +156,8 @@ Listing list_program(const engine::Program& program) {
       facts.kind = ptx::kind_of(match->form);
       facts.conditional = ins.guard != ptx::kNoRegister || !form.has(ptx::kGuarded);
       facts.result_unread = result_is_unread(ins, reads);
+      for (const std::string_view word : ins.modifiers)
+        facts.rounds |= word.starts_with('f') && word.find_first_of("136") == 1;
       find_flops(ins, *match, &facts);
     }
     listed.kind = ptx::name_of(facts.kind);

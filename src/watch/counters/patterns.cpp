@@ -30,7 +30,23 @@ bool share_addresses(const WarpAddresses& access, uint32_t part) {
   return false;
 }
 
+// Lanes of at most one word each whose banks all differ, or hold the same word: most accesses.
+bool has_no_conflict(const WarpAddresses& access, uint32_t mask) {
+  uint64_t words[kBanks];
+  uint32_t seen = 0;
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    const uint64_t at = access.at[lane_of(rest)], word = at / kBankBytes;
+    if (at % kBankBytes + access.bytes > kBankBytes) return false;
+    const uint32_t bank = word % kBanks;
+    if (seen >> bank & 1 && words[bank] != word) return false;
+    seen |= 1u << bank;
+    words[bank] = word;
+  }
+  return true;
+}
+
 uint32_t words_of_busiest_bank(const WarpAddresses& access, uint32_t mask) {
+  if (access.bytes <= kBankBytes && has_no_conflict(access, mask)) return 1;
   // By bank the words seen so far: a chain through `next`.
   uint64_t words[kWarpSize * 4];
   int8_t next[kWarpSize * 4];
@@ -57,7 +73,35 @@ uint32_t words_of_busiest_bank(const WarpAddresses& access, uint32_t mask) {
 
 }  // namespace
 
+namespace {
+
+// One sector per lane: a small table by the low bits of a sector. What is in a place may be
+// another one: the next place is tried then. False: some lane's bytes reach into a second sector.
+bool find_one_per_lane(const WarpAddresses& access, Sectors* out) {
+  constexpr uint32_t kPlaces = 128;
+  uint8_t places[kPlaces] = {};  // index into `of`, from 1
+  uint32_t count = 0;
+  uint64_t before = ~uint64_t{0}, all = 0;
+  for (uint32_t rest = access.mask; rest; rest &= rest - 1) {
+    const uint64_t at = access.at[lane_of(rest)], sector = at / kSectorBytes;
+    all |= at;
+    if (sector == before) continue;
+    before = sector;
+    uint32_t place = sector % kPlaces;
+    while (places[place] && out->of[places[place] - 1] != sector) place = (place + 1) % kPlaces;
+    if (places[place]) continue;
+    out->of[count] = sector;
+    places[place] = static_cast<uint8_t>(++count);
+  }
+  out->count = count;
+  return (all & (access.bytes - 1)) == 0;
+}
+
+}  // namespace
+
 void find_sectors(const WarpAddresses& access, Sectors* out) {
+  const bool power_of_two = (access.bytes & (access.bytes - 1)) == 0;
+  if (power_of_two && access.bytes <= kSectorBytes && find_one_per_lane(access, out)) return;
   // A table by the low bits of a sector; what is in a place may be another one: it goes on then.
   constexpr uint32_t kPlaces = 512;
   uint16_t places[kPlaces] = {};  // index into `of`, from 1
@@ -133,15 +177,8 @@ uint32_t atomic_sectors(const WarpAddresses& access) {
   uint64_t sectors[kWarpSize];
   uint32_t times[kWarpSize];
   uint32_t found = 0;
-  for (uint32_t rest = access.mask; rest;) {
-    const uint64_t address = access.at[lane_of(rest)];
-    uint32_t same = 0;
-    for (uint32_t others = rest; others; others &= others - 1) {
-      if (access.at[lane_of(others)] == address) same |= 1u << lane_of(others);
-    }
-    rest &= ~same;
+  each_address(access, [&](uint64_t address, uint32_t lanes) {
     const uint64_t sector = address / kSectorBytes;
-    const auto lanes = static_cast<uint32_t>(std::popcount(same));
     uint32_t at = 0;
     while (at < found && sectors[at] != sector) ++at;
     if (at == found) {
@@ -149,7 +186,7 @@ uint32_t atomic_sectors(const WarpAddresses& access) {
       times[found++] = 0;
     }
     times[at] = std::max(times[at], lanes);
-  }
+  });
   uint32_t total = 0;
   for (uint32_t i = 0; i < found; ++i) total += times[i];
   return total;
@@ -157,15 +194,7 @@ uint32_t atomic_sectors(const WarpAddresses& access) {
 
 uint32_t busiest_address(const WarpAddresses& access) {
   uint32_t most = 0;
-  for (uint32_t rest = access.mask; rest;) {
-    const uint64_t address = access.at[lane_of(rest)];
-    uint32_t same = 0;
-    for (uint32_t others = rest; others; others &= others - 1) {
-      if (access.at[lane_of(others)] == address) same |= 1u << lane_of(others);
-    }
-    most = std::max(most, static_cast<uint32_t>(std::popcount(same)));
-    rest &= ~same;
-  }
+  each_address(access, [&](uint64_t, uint32_t lanes) { most = std::max(most, lanes); });
   return most;
 }
 

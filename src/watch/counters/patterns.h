@@ -5,6 +5,7 @@
 // The rules are those that Nsight Compute's counters follow on an H200 (docs/results/counters.md).
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "engine/cuda/limits.h"
@@ -46,6 +47,19 @@ uint32_t ideal_sectors(uint32_t mask, uint32_t bytes);
 // of one float4 two. Stores are never put together.
 uint32_t wavefronts(const WarpAddresses& access, bool load);
 uint32_t ideal_wavefronts(uint32_t mask, uint32_t bytes);
+
+// Calls then(address, lanes that have it) for each different address.
+template <class Then>
+void each_address(const WarpAddresses& access, Then then) {
+  for (uint32_t rest = access.mask; rest;) {
+    const uint64_t address = access.at[std::countr_zero(rest)];
+    uint32_t same = 0;
+    for (uint32_t others = rest; others; others &= others - 1)
+      if (access.at[std::countr_zero(others)] == address) same |= others & -others;
+    rest &= ~same;
+    then(address, static_cast<uint32_t>(std::popcount(same)));
+  }
+}
 
 // Lanes at the address that most of them share.
 uint32_t busiest_address(const WarpAddresses& access);

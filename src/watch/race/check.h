@@ -134,8 +134,8 @@ class Checker {
   void compare(const Entry& e, const Entry& mine, const Accessor& me);
   bool compare_lanes(const Entry& e, const Entry& mine, const Accessor& me, uint32_t warp,
                      bool same_warp);
-  bool is_before(const Entry& e, uint32_t warp, uint32_t lane, uint32_t word, const Accessor& me,
-                 uint32_t my_lane, bool same_warp) const;
+  bool is_before(const Entry& e, uint32_t warp, uint32_t lane, uint32_t word, const Entry& mine,
+                 const Accessor& me, uint32_t my_lane, bool same_warp) const;
   bool known_whole(const Entry& e, const Entry& mine, const Accessor& me) const;
   void report_together(const Entry& mine, const Accessor& me);
   void report(const Entry& e, uint32_t warp, uint32_t lane, const Entry& mine, const Accessor& me,

@@ -36,7 +36,7 @@ bool Checker::both_strong(const Entry& e, const Entry& mine, const Accessor& me)
 void Checker::compare(const Entry& e, const Entry& mine, const Accessor& me) {
   if ((e.key.bytes() & mine.key.bytes()) == 0) return;
   if (e.block < me.launch_uid || !me.block) {
-    if (e.block == me.uid || host_.before_current(e.block)) return;
+    if (e.block == me.uid || host_.before_current(e.block) || both_strong(e, mine, me)) return;
     const uint32_t word = lowest(e.words & mine.words);
     const uint32_t earlier = e.lanes_at(word, lowest(e.key.bytes() & mine.key.bytes()));
     const uint32_t later = mine.lanes_at(word, lowest(e.key.bytes() & mine.key.bytes()));
@@ -72,7 +72,7 @@ bool Checker::compare_lanes(const Entry& e, const Entry& mine, const Accessor& m
       const uint32_t own = mine.lanes_at(word, lowest(rest));
       for (uint32_t a = theirs; a; a &= a - 1) {
         for (uint32_t b = own & ~(same_warp ? a & -a : 0); b; b &= b - 1) {
-          if (is_before(e, warp, lowest(a), word, me, lowest(b), same_warp)) continue;
+          if (is_before(e, warp, lowest(a), word, mine, me, lowest(b), same_warp)) continue;
           report(e, warp, lowest(a), mine, me, lowest(b), word);
           return true;
         }
@@ -85,10 +85,12 @@ bool Checker::compare_lanes(const Entry& e, const Entry& mine, const Accessor& m
 }
 
 bool Checker::is_before(const Entry& e, uint32_t warp, uint32_t lane, uint32_t word,
-                        const Accessor& me, uint32_t my_lane, bool same_warp) const {
-  if (!me.block->knows_more) return false;
-  if (same_warp && me.warp->lanes && me.warp->lanes->known[my_lane][lane] > e.time) return true;
-  if (order_.knows(*me.block, *me.warp, my_lane, e.block, warp, lane, e.time)) return true;
+                        const Entry& mine, const Accessor& me, uint32_t my_lane,
+                        bool same_warp) const {
+  if (me.block->knows_more) {
+    if (same_warp && me.warp->lanes && me.warp->lanes->known[my_lane][lane] > e.time) return true;
+    if (order_.knows(*me.block, *me.warp, my_lane, e.block, warp, lane, e.time)) return true;
+  }
   if (!e.key.strong() || !e.key.writes()) return false;
   const uint64_t size = uint64_t{1} << e.key.size_log2();
   uint64_t location = me.line_address + word * kWordBytes;
@@ -96,7 +98,7 @@ bool Checker::is_before(const Entry& e, uint32_t warp, uint32_t lane, uint32_t w
     location += lowest(e.key.bytes());
   else
     location &= ~(size - 1);
-  return order_.knows_location(*me.block, *me.warp, my_lane, location, e.time);
+  return order_.knows_location(*me.block, *me.warp, my_lane, location, e.time, mine.key.writes());
 }
 
 // Is all of the entry before each of the lanes?
@@ -113,7 +115,7 @@ bool Checker::known_whole(const Entry& e, const Entry& mine, const Accessor& me)
         if (same_warp && e.time < me.warp->sync) continue;
         for (uint32_t a = theirs; a; a &= a - 1) {
           for (uint32_t b = own & ~(same_warp ? a & -a : 0); b; b &= b - 1) {
-            if (!is_before(e, lowest(warps), lowest(a), word, me, lowest(b), same_warp))
+            if (!is_before(e, lowest(warps), lowest(a), word, mine, me, lowest(b), same_warp))
               return false;
           }
         }

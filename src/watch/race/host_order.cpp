@@ -35,7 +35,7 @@ HostOrder::Known HostOrder::known_in(uint32_t stream) const {
   return known;
 }
 
-// Nodes of a graph run beside each other: each has a stream of its own.
+// Nodes of a graph may run concurrently: each has its own stream.
 uint32_t HostOrder::node_stream(uint32_t node) {
   while (node_streams_.size() <= node) {
     node_streams_.push_back(static_cast<uint32_t>(streams_.size()));

@@ -27,6 +27,7 @@ struct LaneOrder {
   ClockPtr clock[kLanes];
   // The last fence of each lane by its scope (kBlockLevel...): what a strong write passes on.
   Time fence[3][kLanes] = {};
+  Time barrier_at_fence[3][kLanes] = {};  // the block's last barrier at that time
   // Of strong reads: what a fence that follows brings; from the own block, and from all.
   ClockPtr pending_own[kLanes], pending_all[kLanes];
 };
@@ -108,9 +109,10 @@ class Order {
   // Has `lane` of another warp, which accessed at `time`, a way to who asks? By clocks alone.
   bool knows(const BlockOrder& block, const WarpOrder& warp, uint32_t lane, uint32_t of_block,
              uint32_t of_warp, uint32_t of_lane, Time time) const;
-  // Strong writes to a location up to `time`, for who has read it.
+  // Strong writes to a location up to `time`, for who has read it. To who writes there, reading it
+  // is enough, without a fence: the last block of a reduction sets the counter back to 0.
   bool knows_location(const BlockOrder& block, const WarpOrder& warp, uint32_t lane,
-                      uint64_t location, Time time) const;
+                      uint64_t location, Time time, bool writes) const;
 
   Time now() const { return now_; }
   // Where counters would wrap: all that was is forgotten.
@@ -131,6 +133,9 @@ class Order {
   // What lanes know and did, until `time`.
   void add_view(ClockBuilder& to, const BlockOrder& block, uint32_t warp, uint32_t mask,
                 Time time) const;
+  // What a strong write of a lane passes on of its block, which has had barriers since the fence.
+  void add_fenced(ClockBuilder& to, const BlockOrder& block, uint32_t warp, uint32_t lane,
+                  uint32_t level) const;
   void take_pending(ClockPtr& own, ClockPtr& all, LaneOrder& lanes, uint32_t mask);
   void learn(BlockOrder& block, WarpOrder& warp, uint32_t mask, const ClockPtr& clock);
   void acquire(BlockOrder& block, WarpOrder& warp, uint32_t lane, uint64_t location,

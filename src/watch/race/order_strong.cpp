@@ -40,7 +40,10 @@ void Order::on(const FenceEvent& event) {
   for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
     if (event.order != Strength::Acquire) {
-      for (uint32_t each = 0; each <= level; ++each) lanes.fence[each][lane] = time;
+      for (uint32_t each = 0; each <= level; ++each) {
+        lanes.fence[each][lane] = time;
+        lanes.barrier_at_fence[each][lane] = b.barrier;
+      }
     }
     if (event.order == Strength::Release) continue;
     learn(b, warp, 1u << lane, joiner_.join(b.pending_own, lanes.pending_own[lane]));
@@ -77,8 +80,28 @@ void Order::acquire(BlockOrder& block, WarpOrder& warp, uint32_t lane, uint64_t 
   }
 }
 
-// What a lane knows when it writes may be more than at its fence (a barrier between the two): that
-// counts too, for programs rely on `__threadfence(); __syncthreads(); if (first) atomicAdd()`.
+// Programs rely on `__threadfence(); __syncthreads(); if (first) atomicAdd()`, which is more than
+// the model says: the fences of the others count as that of the one who writes. But if only it has
+// one, then it passes on what it knew at that time.
+void Order::add_fenced(ClockBuilder& to, const BlockOrder& block, uint32_t index, uint32_t lane,
+                       uint32_t level) const {
+  const auto fence_of = [&](uint32_t thread) {
+    const WarpOrder& warp = block.warps[thread / kLanes];
+    return warp.lanes ? warp.lanes->fence[level][thread % kLanes] : 0;
+  };
+  uint32_t fenced = 0;
+  for (uint32_t thread = 0; thread < threads_; ++thread) fenced += fence_of(thread) != 0;
+  if (fenced == threads_) {
+    to.add(block_subject(block.uid), block.barrier);
+    return;
+  }
+  to.add(block_subject(block.uid), block.warps[index].lanes->barrier_at_fence[level][lane]);
+  for (uint32_t thread = 0; thread < threads_; ++thread) {
+    to.add(thread_subject(block.uid, thread / kLanes, thread % kLanes),
+           std::min(fence_of(thread), block.barrier));
+  }
+}
+
 void Order::release(BlockOrder& block, uint32_t index, uint32_t lane, uint64_t location,
                     Scope scope, bool at_once, bool keeps) {
   WarpOrder& warp = block.warps[index];
@@ -94,7 +117,13 @@ void Order::release(BlockOrder& block, uint32_t index, uint32_t lane, uint64_t l
     if (fence <= passed) continue;  // a wider one has the same
     passed = fence;
     ClockBuilder view;
-    add_view(view, block, index, 0, 0);
+    view.add(warp_subject(block.uid, index), warp.sync);
+    view.add(block.clock);
+    view.add(warp.clock);
+    if (fence >= block.barrier)
+      view.add(block_subject(block.uid), block.barrier);
+    else
+      add_fenced(view, block, index, lane, i);
     view.add(thread_subject(block.uid, index, lane), fence);
     view.add(location_subject(location), time);
     if (warp.lanes) {
@@ -168,14 +197,16 @@ bool Order::knows(const BlockOrder& block, const WarpOrder& warp, uint32_t lane,
 }
 
 bool Order::knows_location(const BlockOrder& block, const WarpOrder& warp, uint32_t lane,
-                           uint64_t location, Time time) const {
-  if (!block.knows_more) return false;
-  const Clock* clocks[] = {block.clock.get(), warp.clock.get(),
-                           warp.lanes ? warp.lanes->clock[lane].get() : nullptr};
-  for (const Clock* clock : clocks) {
-    if (clock && clock->at(location_subject(location)) >= time) return true;
-  }
-  return false;
+                           uint64_t location, Time time, bool writes) const {
+  const auto has = [&](const ClockPtr& clock) {
+    return clock && clock->at(location_subject(location)) >= time;
+  };
+  if (block.knows_more &&
+      (has(block.clock) || has(warp.clock) || (warp.lanes && has(warp.lanes->clock[lane]))))
+    return true;
+  if (!writes) return false;
+  if (has(block.pending_own) || has(block.pending_all)) return true;
+  return warp.lanes && (has(warp.lanes->pending_own[lane]) || has(warp.lanes->pending_all[lane]));
 }
 
 }  // namespace kiln::watch::race

@@ -8,7 +8,7 @@ using namespace engine;
 Key Places::intern(uint64_t identity, const Place& place) {
   const auto [found, is_new] = by_identity_.try_emplace(identity);
   if (!is_new) return found->second;
-  // Beyond the limit all are the last one: a finding may then name a wrong line of them.
+  // Beyond the limit all share the last one: a finding may then name the wrong line.
   if (places_.size() < Key::kMostPlaces) places_.push_back(place);
   Key key{static_cast<uint32_t>(places_.size() - 1) << Key::kPlaceShift};
   if (place.writes()) key.bits |= Key::kWrites;

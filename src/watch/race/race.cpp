@@ -78,7 +78,7 @@ Line* RaceChecker::shared_line(uint64_t address, Accessor& me) {
   return &owner->shared[line];
 }
 
-// Null: nothing is kept of it.
+// Null: accesses to it are not recorded.
 inline Line* RaceChecker::line_of(const AccessEvent& event, uint64_t address, Accessor& me) {
   const uint64_t tag = address >> 56;
   if (event.space == ptx::Space::Shared ||
@@ -124,7 +124,7 @@ bool RaceChecker::add_dense(const AccessEvent& event, uint64_t base, uint32_t la
   return true;
 }
 
-// Each lane at one place: whole words that lie in one line, or a part of a word. False: not so.
+// Each lane at one place: whole words that lie in one line, or a part of a word. False: neither.
 inline bool RaceChecker::add_place(const AccessEvent& event, uint64_t address, Entry& mine,
                                    Accessor& me, bool scattered) {
   const uint32_t bytes = event.bytes;

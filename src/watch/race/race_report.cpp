@@ -138,7 +138,7 @@ void RaceChecker::race(const Party& earlier, const Party& later, uint64_t addres
   const uint32_t line_a = collector_.sites()[a.site].line_id;
   const uint32_t line_b = collector_.sites()[b.site].line_id;
   const std::pair<uint32_t, uint32_t> lines = std::minmax(line_a, line_b);
-  // Which of them ran first is of this run alone: lines come in their own order.
+  // Which of them ran first holds for this run only: lines are in a fixed order.
   const auto order = [&](const Party& party, const Place& place) {
     const KnownSite& at = collector_.sites()[place.site];
     const int64_t line = at.stack.empty() ? at.ptx_line : at.stack[0].line;

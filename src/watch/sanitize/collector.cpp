@@ -32,7 +32,7 @@ void Collector::on(const LaunchEvent& event) {
   }
   running_ = event;
   ++findings_.launches;
-  // Names of launches long ago are lost before the memory of the process is.
+  // Names of old launches are dropped before the process runs out of memory.
   if (launches_.size() >= kMostLaunches) {
     const uint64_t oldest = event.number - std::min<uint64_t>(event.number, kMostLaunches / 2);
     std::erase_if(launches_, [&](const auto& entry) { return entry.first < oldest; });
@@ -47,6 +47,7 @@ const KnownLaunch* Collector::launch_named(uint64_t number) const {
 }
 
 Finding* Collector::found(Rule rule, SiteId first, SiteId second, std::string_view text) {
+  if (news_ && on_more_) on_more_();
   const auto number = static_cast<uint32_t>(rule);
   counts_.resize(results::rules().size());
   ++counts_[number];

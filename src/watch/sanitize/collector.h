@@ -74,6 +74,9 @@ class Collector : public engine::Sink {
   void set_checks(std::vector<std::string> names) { findings_.checks = std::move(names); }
   // New ones since the last call of this.
   bool take_news() { return std::exchange(news_, false); }
+  // Called when a finding comes after new ones, which are whole by then: a kernel may run until the
+  // process is killed.
+  void on_more(std::function<void()> write) { on_more_ = std::move(write); }
   // For a checker that decides when the process ends, and for what it knows of the parent of a
   // fork.
   void at_end(std::function<void()> decide) { at_end_.push_back(std::move(decide)); }
@@ -103,6 +106,7 @@ class Collector : public engine::Sink {
   std::unordered_map<Key, size_t, KeyHash> known_;  // to the index in findings_
   std::vector<int64_t> counts_;                     // by rule
   bool news_ = false;
+  std::function<void()> on_more_;
   std::vector<std::function<void()>> at_end_, at_fork_;
 };
 

@@ -178,7 +178,7 @@ void MemoryChecker::bad_write(const FaultEvent& fault) {
 
 void MemoryChecker::bad_address(const FaultEvent& fault) {
   const SiteId site = collector_.sites().id_of(fault.by);
-  // The check of the View's index in the same line has said it better.
+  // The View's own index check of this line has already reported it, in better words.
   if (index_lines_.contains(collector_.sites()[site].line_id)) return;
   const bool global = fault.space != ptx::Space::Shared && fault.space != ptx::Space::Local;
   const FreedMemory::Freed* freed = global ? freed_.find(fault.address) : nullptr;
@@ -249,8 +249,11 @@ void MemoryChecker::bad_free(const HostEvent& event) {
   Finding* finding = collector_.found(twice ? Rule::DoubleFree : Rule::InvalidFree, site, kNoSite,
                                       on_device ? "" : event.call);
   if (!finding) return;
-  finding->message = twice ? fmt::format("{} of memory that was freed before", event.call)
-                           : fmt::format("{} of a pointer that was not allocated", event.call);
+  const bool other_kind = !twice && event.width != 0;
+  finding->message = fmt::format("{} of {}", event.call,
+                                 twice        ? "memory that was freed before"
+                                 : other_kind ? "memory that another call must free"
+                                              : "a pointer that was not allocated");
   if (on_device && collector_.launch()) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(event.by.mask));
     finding->places.push_back(
@@ -263,8 +266,11 @@ void MemoryChecker::bad_free(const HostEvent& event) {
         fmt::format("{} gave it back first; it had {}", freed->by, bytes_text(freed->bytes)));
   else
     finding->notes.push_back(fmt::format("the pointer is 0x{:x}", event.to.at));
-  finding->advice = twice ? "free it once; set the pointer to null behind the free"
-                          : "free the pointer that the allocation gave, not one inside it";
+  finding->advice =
+      twice ? "free it once; set the pointer to null behind the free"
+      : other_kind
+          ? "cudaMallocHost and cudaHostAlloc go with cudaFreeHost, the others with cudaFree"
+          : "free the pointer that the allocation gave, not one inside it";
 }
 
 void MemoryChecker::bad_copy(const HostEvent& event) {

@@ -48,19 +48,27 @@ void show_paths_of_here(results::Findings& findings) {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// Where each launch has new findings, not each rewrites the file.
+// If every launch has new findings, not every launch rewrites the file.
 constexpr auto kBetweenWrites = std::chrono::seconds(1);
 constexpr size_t kFirstWrites = 20;
 
 class Output : public engine::Sink {
  public:
   Output(Collector& collector, std::string folder)
-      : collector_(collector), folder_(std::move(folder)) {}
+      : collector_(collector), folder_(std::move(folder)) {
+    if (!folder_.empty()) collector_.on_more([this] { write_news(false); });
+  }
 
-  uint32_t wanted() const override { return engine::kHostEvents; }
+  // Blocks: else a launch that is killed takes its findings along.
+  uint32_t wanted() const override {
+    return engine::kHostEvents | (folder_.empty() ? 0u : uint32_t{engine::kBlockEvents});
+  }
   void on(const engine::LaunchEvent& event) override {
     if (!event.ended) own_process();
     if (event.ended) write_news(false);
+  }
+  void on(const engine::BlockEvent&) override {
+    if (!folder_.empty()) write_news(false);
   }
   void on(const engine::HostEvent&) override {
     own_process();
@@ -115,7 +123,7 @@ class Output : public engine::Sink {
     }
   }
 
-  // Whole or not at all: a reader may come at any time.
+  // Replaced in one step: somebody may read it at any time.
   void write_file() {
     namespace fs = std::filesystem;
     results::Findings all = collector_.findings();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When are findings written? After each launch that had new ones, for a process may end without a
-// word, and once more when it ends.
+// word, and once more when it ends; to a file also while a launch runs.
 #pragma once
 
 #include <memory>

@@ -27,8 +27,8 @@ void SiteTable::turn_to(const Program& program) {
   ids_->resize(program.sites.size(), kNoSite);
 }
 
-// A report shows the innermost line that the user wrote: inside of atomicAdd() or of a View there
-// is nothing to repair. PTX names the innermost line and the one in the kernel.
+// A report shows the innermost line that the user wrote: inside atomicAdd() or a View there is
+// nothing to fix. PTX names the innermost line and the one in the kernel.
 static std::vector<results::FindingLine> stack_of(const Program& program, const Site& site) {
   std::vector<results::FindingLine> stack;
   const auto& source = site.source;

@@ -165,7 +165,7 @@ bool SyncChecker::check_warp(uint64_t number, const BlockState& state, uint32_t 
     }
   }
   const uint32_t missing = full_mask(warp) & ~here;
-  // With a count, lanes that live and are not here are elsewhere.
+  // With a count, live lanes that are not here wait elsewhere.
   const uint32_t counted = first.expected ? missing & state.alive[warp] : missing;
   if (counted) missing_lanes(number, state, first, counted);
   return divergent || counted;

@@ -323,9 +323,10 @@ TEST_P(RandomPrograms, HaveTheSameBits) {
       missed += compiled.facts.missed;
     }
   }
-#if defined(__aarch64__)
-  EXPECT_GT(entered - missed, 300u);  // else the test compares the interpreter with itself
-#endif
+  // Else the test compares the interpreter with itself.
+  if (compiles()) {
+    EXPECT_GT(entered - missed, 300u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(0, 8));
@@ -345,9 +346,9 @@ TEST(Compiled, TakesNoLoadedScalarForAConstant) {
   for (KilnDim3 block : {KilnDim3{64, 1, 1}, KilnDim3{16, 4, 1}}) {
     const Ran compiled = run(text, block, 0, "always", 3);
     EXPECT_EQ(compiled.out, run(text, block, 0, "0", 3).out);
-#if defined(__aarch64__)
-    EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u);
-#endif
+    if (compiles()) {
+      EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u);
+    }
   }
 }
 
@@ -378,9 +379,9 @@ TEST(Compiled, EndlessLoopsReachTheStepLimit) {
   const Ran ran = run(text, {32, 1, 1}, 0, "always", 1);
   unsetenv("KILN_ENGINE_STEP_LIMIT");
   EXPECT_NE(ran.text.find("Step limit reached"), std::string::npos) << ran.text;
-#if defined(__aarch64__)
-  EXPECT_GT(ran.facts.entered, 0u);
-#endif
+  if (compiles()) {
+    EXPECT_GT(ran.facts.entered, 0u);
+  }
 }
 
 }  // namespace

@@ -208,6 +208,20 @@ TEST_F(Parser, SourceLinesWithTheirCallers) {
   EXPECT_EQ(b.instructions[0].source.outer_line, 10u);
 }
 
+TEST_F(Parser, ShowsTheCallInTheKernelsFileThatALineWasInlinedFrom) {
+  // f() at line 10 calls g() of the same file, which calls something of a header at line 20.
+  Body b = body(
+      ".reg .b32 %r<3>;\n.loc 1 10 2\n.loc 1 20 5, function_name $L_g, inlined_at 1 10 2\n"
+      ".loc 2 99 1, function_name $L_h, inlined_at 1 20 5\nmov.u32 %r1, 1;\n"
+      ".loc 1 0 5\nmov.u32 %r2, 2;\n.loc 1 21 5, function_name $L_g, inlined_at 1 10 2\n"
+      "mov.u32 %r1, 3;\n");
+  EXPECT_EQ(b.instructions[0].source.line, 99u);
+  EXPECT_EQ(b.instructions[0].source.outer_line, 20u);
+  EXPECT_EQ(b.instructions[1].source.line, 99u) << "line 0 is no line";
+  EXPECT_EQ(b.instructions[2].source.line, 21u);
+  EXPECT_EQ(b.instructions[2].source.outer_line, 10u) << "both in the file: the kernel's own";
+}
+
 TEST_F(Parser, MistakesAreNamedWithTheirPlace) {
   body(".reg .b32 %r<3>;\nadd.u32 %r1, %r2 %r1;");
   EXPECT_THAT(error_, HasSubstr("line 7, column 18: expected ';'; got: '%r1'"));

@@ -127,9 +127,14 @@ TEST(SectorSet, HasEachSectorOnce) {
     set.add(sector);
     expected.insert(sector);
   }
-  set.add(200, 700);
-  for (uint64_t sector = 200; sector <= 700; ++sector) expected.insert(sector);
+  uint64_t added = 0;
+  for (uint64_t sector = 200; sector <= 700; ++sector) added += expected.insert(sector).second;
+  EXPECT_EQ(set.add(200, 700), added);
+  EXPECT_EQ(set.add(200, 700), 0u);
   EXPECT_EQ(set.count(), expected.size());
+  set.clear();
+  EXPECT_EQ(set.count(), 0u);
+  EXPECT_EQ(set.add(5), 1u);
 }
 
 // Blocks of one wave that read the same sector fetch it from DRAM once.
@@ -140,9 +145,9 @@ TEST(Footprint, AnswersAreThoseOfAnyOrderOfBlocks) {
     for (uint64_t i = 0; i < 64; ++i) {
       const uint64_t block = backwards ? 63 - i : i;
       Touched touched;
-      touched.loaded.add(0, 3);                                  // all blocks: the same four
-      touched.loaded.add(1000 + 32 * block, 1031 + 32 * block);  // its own
-      touched.stored.add(100000 + 32 * block, 100031 + 32 * block);
+      touched.load(0, 3);                                  // all blocks: the same four
+      touched.load(1000 + 32 * block, 1031 + 32 * block);  // its own
+      touched.store(100000 + 32 * block, 100031 + 32 * block);
       footprint.end_block(block, touched);
     }
     return footprint.end();
@@ -162,7 +167,7 @@ TEST(Footprint, WhatFitsInL2IsReadOnce) {
   footprint.begin({2, 1 << 20}, 1);
   for (uint64_t block = 0; block < 8; ++block) {
     Touched touched;
-    touched.loaded.add(0, 999);
+    touched.load(0, 999);
     footprint.end_block(block, touched);
   }
   const Traffic found = footprint.end();

@@ -82,6 +82,38 @@ TEST(RaceStrong, TheLastBlockKnowsAllBlocks) {
   }
 }
 
+// The other way round it passes on what its thread knew at that time: the others had none.
+TEST(RaceStrong, AFenceBeforeTheBarrierIsOfItsThreadAlone) {
+  for (bool all : {true, false}) {
+    RaceRun r;
+    r.launch(2, 64);
+    r.store(1, 0, 1, kAll, kGlobal);
+    r.fence(0, 0, all ? kAll : 1);
+    if (all) r.fence(0, 1, kAll);
+    r.barrier(0);
+    r.strong(AccessKind::Store, 2, 0, 0, 1, kFlag, Strength::Relaxed);
+    r.strong(AccessKind::Load, 3, 1, 0, 1, kFlag, Strength::Relaxed);
+    r.fence(1, 0, 1);
+    r.load(4, 1, 0, 1, kGlobal, 0);
+    r.end();
+    EXPECT_EQ(r.pairs(), all ? Pairs{} : (Pairs{{1, 4}}));
+  }
+}
+
+// As the CUDA programming guide has it: the last block sets the counter back, without a fence.
+TEST(RaceStrong, WhoReadTheLastValueMayWriteTheNext) {
+  RaceRun r;
+  r.launch(2, 32);
+  for (uint32_t block = 0; block < 2; ++block) {
+    r.fence(block, 0, 1);
+    r.strong(AccessKind::Atomic, 1, block, 0, 1, kFlag, Strength::Relaxed);
+  }
+  r.store(2, 1, 0, 1, kFlag, 0);
+  r.load(3, 0, 0, 1, kFlag, 0);  // but to read it plainly is a race
+  r.end();
+  EXPECT_EQ(r.pairs(), (Pairs{{1, 3}, {2, 3}}));
+}
+
 // The fence of the first thread alone, behind the barrier.
 TEST(RaceStrong, AFencePassesOnWhatABarrierBrought) {
   RaceRun r;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do bulk copies run? (PTX ISA 9.7.9.25.5, st.async, red.async) At once, when they are issued:
-// the bytes land, then the mbarrier hears of them. A group is therefore always complete.
+// the bytes land, then the mbarrier is notified. A group is therefore always complete.
 #include <fmt/format.h>
 
 #include <bit>

@@ -34,7 +34,7 @@ const Op* for_each_object(Warp& warp, const Op* op, Body body) {
   return op + 1;
 }
 
-// What an instruction says of itself to who watches.
+// What an instruction reports to watchers.
 struct Watched {
   MbarrierStep step;
   Order order;

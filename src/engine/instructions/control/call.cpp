@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do device functions run? A call makes a frame for the lanes that make it; frames live as long
-// as a lane stands in them.
+// as a lane is in them.
 #include <fmt/format.h>
 
 #include <atomic>

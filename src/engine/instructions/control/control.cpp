@@ -267,7 +267,7 @@ const Op* run_barrier_result(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// What a barrier has to say of itself, where it is watched.
+// What a watched barrier reports about itself.
 uint8_t watched_flags(const Lowering& l, bool aligned) {
   if (!(l.variant().events & kSyncEvents)) return 0;
   return aligned || l.has("aligned") ? kWatched | kAligned : kWatched;

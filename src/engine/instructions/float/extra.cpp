@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the younger forms of arithmetic compute: sign of both operands, three operands, pairs of
+// What do the newer forms of arithmetic compute: sign of both operands, three operands, pairs of
 // f32, mixed widths?
 #include <bit>
 #include <cmath>

@@ -12,7 +12,7 @@ namespace kiln::engine {
 
 namespace {
 
-// Nothing is read, computed or written on another side of it. The result is named, for the compiler
+// No read, computation or write moves across it. The result is named, for the compiler
 // to know that somebody may look at it.
 template <class T>
 void stay_on_this_side(T* result) {

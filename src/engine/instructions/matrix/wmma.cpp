@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do wmma.load, wmma.mma and wmma.store run? (PTX ISA 9.7.14.4) How a fragment lies in
-// registers is nobody's business but theirs: element e of lane l is number l * E + e of the matrix,
+// How do wmma.load, wmma.mma and wmma.store run? (PTX ISA 9.7.14.4) How a fragment is stored
+// in registers is up to them: element e of lane l is number l * E + e of the matrix,
 // row by row, where a lane has E of them. Fragments of f16 that are larger than that hold each
 // element twice, as nvcc declares them.
 #include <bit>

@@ -260,6 +260,8 @@ bool lower_load(Lowering& l, ptx::Space space) {
   bool scalar = !strong && (prepared.x & kAddressUniform) && in != ptx::Space::Local &&
                 in != ptx::Space::Generic;
   for (const ptx::Operand* t : targets) scalar = scalar && l.dest_in_stretch(*t);
+  // Before the targets, which remember that the next Op defines them.
+  l.announce(prepared, AccessKind::Load, bytes * elements.count);
   for (size_t e = 0; e < targets.size(); ++e) {
     Dest d;
     if (scalar ? !l.dest_of_stretch(*targets[e], register_bytes, &d)
@@ -268,7 +270,6 @@ bool lower_load(Lowering& l, ptx::Space space) {
     }
     elements.slots[e] = d.offset;
   }
-  l.announce(prepared, AccessKind::Load, bytes * elements.count);
   bool acquires = l.has("acquire");
   bool weak = !acquires && !l.has("relaxed") && !l.has("volatile") && !l.has("mmio");
   bool done = with_memory_types(l, register_bytes, [&](auto m, auto r) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a function take stack memory while it runs? (PTX ISA 9.7.17: alloca, stacksave,
-// stackrestore) Behind its local variables, as much as the lane that wants most; it goes back when
+// stackrestore) Behind its local variables, as much as the lane that asks for most; freed when
 // the function ends.
 #include <bit>
 
@@ -49,7 +49,7 @@ const Op* run_save(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// What other lanes of the same call took stays: only a warp that stands together gives back.
+// What other lanes of the same call took stays: only a converged warp gives memory back.
 template <class T>
 const Op* run_restore(Warp& warp, const Op* op) {
   for (const Split& split : warp.splits) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do vectors move that other threads may look at: ld and st with .relaxed, .acquire, .release,
+// How do vectors move that other threads may read: ld and st with .relaxed, .acquire, .release,
 // .volatile or past the L1? (PTX ISA 8, 9.7.9.8) The bytes of a lane as one (whole.h).
 #include <bit>
 

@@ -84,7 +84,7 @@ int channel_bits(const ChannelDesc& desc, int channel) {
   return bits[channel];
 }
 
-// Who reads a texel, for those who watch.
+// Who reads a texel, for watchers.
 struct Reader {
   Warp& warp;
   const Op* op;

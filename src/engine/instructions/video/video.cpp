@@ -191,7 +191,7 @@ bool lower(Lowering& l, Verb verb, uint32_t parts) {
   how.part_a = operands[1].part;
   how.part_b = operands[2].part;
   const bool has_c = operands.size() > 3;
-  // A second operation stands last; vmax's own name is no modifier.
+  // A second operation comes last; vmax's own name is not a modifier.
   if (has_c && how.verb != Verb::Mad && parts == 1) {
     how.second = how.part_d     ? Second::Merge
                  : l.has("add") ? Second::Add

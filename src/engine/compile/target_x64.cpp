@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does x86-64 do what the compiler asks? With AVX2, FMA and BMI2, the level x86-64-v3.
+#if defined(__x86_64__)
+#include "engine/compile/target_x64.h"
+
+namespace kiln::engine {
+
+void X64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
+  Ymm some = cc_.newYmm(), every = cc_.newYmm();
+  cc_.vmovaps(some, v(masks[0]));
+  cc_.vmovaps(every, v(masks[0]));
+  for (size_t i = 1; i < masks.size(); ++i) {
+    cc_.vorps(some, some, v(masks[i]));
+    cc_.vandps(every, every, v(masks[i]));
+  }
+  // They differ if any lane is set and any is not.
+  cc_.vmovmskps(w(differ), every);
+  cc_.xor_(w(differ), 0xff);
+  cc_.vmovmskps(w(any), some);
+  cc_.test(w(any), w(any));
+  cc_.cmovz(w(differ), w(any));
+}
+
+void X64::lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) {
+  const uint32_t in_half = 16 / bytes;
+  x86::Xmm half = v(vector).xmm();
+  if (lane >= in_half) {
+    half = cc_.newXmm();
+    cc_.vextracti128(half, v(vector), 1);
+    lane -= in_half;
+  }
+  // Not VMOVD for lane 0: of a vector that is on the stack asmjit 1.9 makes a load to a vector.
+  bytes == 8 ? cc_.vpextrq(x(to), half, lane) : cc_.vpextrd(w(to), half, lane);
+}
+
+void X64::bits_to_mask(Reg to, Reg word, uint32_t first) {
+  constexpr std::array<uint32_t, 8> kLaneBits = {1, 2, 4, 8, 16, 32, 64, 128};
+  Gp moved = cc_.newGpq();
+  cc_.mov(moved, x(word));
+  if (first) cc_.shr(moved, first);
+  Ymm lanes = cc_.newYmm(), bits = cc_.newYmm();
+  splat(lanes, moved, 4);
+  cc_.vmovaps(bits, in_memory(kLaneBits.data()));
+  cc_.vpand(lanes, lanes, bits);
+  cc_.vpcmpeqd(v(to), lanes, bits);
+}
+
+bool X64::unary(Does does, Number type, Reg to, Reg a) {
+  const Ymm d = v(to), s = v(a);
+  if (does == Does::Not) {
+    cc_.vpxor(d, s, everywhere(0xffffffffu));
+    return true;
+  }
+  if (does == Does::Negate && type != Number::F32) {
+    if (type == Number::F64) return false;
+    Ymm zero = cc_.newYmm();
+    constant(zero, 0, 4);
+    bytes_of(type) == 8 ? cc_.vpsubq(d, zero, s) : cc_.vpsubd(d, zero, s);
+    return true;
+  }
+  if (type != Number::F32) return false;
+  switch (does) {
+    case Does::Negate:
+      cc_.vxorps(d, s, everywhere(0x80000000u));
+      return true;
+    case Does::Absolute:
+      cc_.vandps(d, s, everywhere(0x7fffffffu));
+      return true;
+    case Does::Root:
+      cc_.vsqrtps(d, s);
+      return true;
+    case Does::Saturate: {
+      // Of a NaN, and of two zeros, an instruction takes the second operand.
+      Ymm above = cc_.newYmm(), zero = cc_.newYmm();
+      constant(zero, 0, 4);
+      cc_.vmaxps(above, s, zero);
+      cc_.vminps(d, above, everywhere(0x3f800000u));
+      return true;
+    }
+    case Does::Nearest:
+      cc_.vroundps(d, s, 8);  // 8: no exception
+      return true;
+    case Does::Floor:
+      cc_.vroundps(d, s, 9);
+      return true;
+    case Does::Ceiling:
+      cc_.vroundps(d, s, 10);
+      return true;
+    case Does::Truncate:
+      cc_.vroundps(d, s, 11);
+      return true;
+    case Does::Reciprocal: {
+      Ymm one = cc_.newYmm();
+      constant(one, 0x3f800000u, 4);
+      cc_.vdivps(d, one, s);
+      return true;
+    }
+    case Does::ReciprocalRoot: {
+      Ymm low = cc_.newYmm(), high = cc_.newYmm(), one = cc_.newYmm();
+      constant(one, 0x3ff0000000000000u, 8);
+      cc_.vextractf128(high.xmm(), s, 1);
+      cc_.vcvtps2pd(low, s.xmm());
+      cc_.vcvtps2pd(high, high.xmm());
+      for (const Ymm& half : {low, high}) {
+        cc_.vsqrtpd(half, half);
+        cc_.vdivpd(half, one, half);
+        cc_.vcvtpd2ps(half.xmm(), half);
+      }
+      cc_.vinsertf128(d, low, high.xmm(), 1);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+// The number where the other is a NaN, and -0 as less than 0; an instruction takes the second of
+// two zeros, and whatever the second is where one is a NaN.
+void X64::pick(bool least, Number type, const Reg& to, const Reg& a, const Reg& b) {
+  if (type != Number::F32) {
+    Ymm above = cc_.newYmm();
+    compare(Comparison::Gt, type, above, a, b);
+    least ? cc_.vblendvpd(v(to), v(a), v(b), above) : cc_.vblendvpd(v(to), v(b), v(a), above);
+    return;
+  }
+  Ymm one = cc_.newYmm(), other = cc_.newYmm(), is_nan = cc_.newYmm();
+  const auto unordered = static_cast<int>(x86::VCmpImm::kUNORD_Q);
+  if (least) {
+    cc_.vminps(one, v(a), v(b));
+    cc_.vminps(other, v(b), v(a));
+    cc_.vorps(one, one, other);
+  } else {
+    cc_.vmaxps(one, v(a), v(b));
+    cc_.vmaxps(other, v(b), v(a));
+    cc_.vandps(one, one, other);
+  }
+  cc_.vcmpps(is_nan, v(a), v(a), unordered);
+  cc_.vblendvps(one, one, v(b), is_nan);
+  cc_.vcmpps(is_nan, v(b), v(b), unordered);
+  cc_.vblendvps(v(to), one, v(a), is_nan);
+}
+
+// The low 64 bits: the products of the halves that reach them.
+void X64::multiply_wide(const Ymm& to, const Ymm& a, const Ymm& b) {
+  Ymm across = cc_.newYmm(), other = cc_.newYmm(), low = cc_.newYmm();
+  cc_.vpsrlq(across, a, 32);
+  cc_.vpmuludq(across, across, b);
+  cc_.vpsrlq(other, b, 32);
+  cc_.vpmuludq(other, other, a);
+  cc_.vpaddq(across, across, other);
+  cc_.vpsllq(across, across, 32);
+  cc_.vpmuludq(low, a, b);
+  cc_.vpaddq(to, low, across);
+}
+
+bool X64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
+  const Ymm d = v(to), l = v(a), r = v(b);
+  const bool wide = bytes_of(type) == 8, real = type == Number::F32;
+  if (type == Number::F64) return false;
+  switch (does) {
+    case Does::And:
+      cc_.vpand(d, l, r);
+      return true;
+    case Does::Or:
+      cc_.vpor(d, l, r);
+      return true;
+    case Does::Xor:
+      cc_.vpxor(d, l, r);
+      return true;
+    case Does::Add:
+      real ? cc_.vaddps(d, l, r) : wide ? cc_.vpaddq(d, l, r) : cc_.vpaddd(d, l, r);
+      return true;
+    case Does::Sub:
+      real ? cc_.vsubps(d, l, r) : wide ? cc_.vpsubq(d, l, r) : cc_.vpsubd(d, l, r);
+      return true;
+    case Does::Mul:
+      if (wide)
+        multiply_wide(d, l, r);
+      else
+        real ? cc_.vmulps(d, l, r) : cc_.vpmulld(d, l, r);
+      return true;
+    case Does::Divide:
+      if (!real) return false;
+      cc_.vdivps(d, l, r);
+      return true;
+    case Does::Min:
+      if (real || wide)
+        pick(true, type, to, a, b);
+      else
+        is_signed(type) ? cc_.vpminsd(d, l, r) : cc_.vpminud(d, l, r);
+      return true;
+    case Does::Max:
+      if (real || wide)
+        pick(false, type, to, a, b);
+      else
+        is_signed(type) ? cc_.vpmaxsd(d, l, r) : cc_.vpmaxud(d, l, r);
+      return true;
+    // By the width or more: nothing is left, or copies of the sign, as in PTX.
+    case Does::ShiftLeft:
+      if (wide || real) return false;
+      cc_.vpsllvd(d, l, r);
+      return true;
+    case Does::ShiftRight:
+      if (wide || real) return false;
+      is_signed(type) ? cc_.vpsravd(d, l, r) : cc_.vpsrlvd(d, l, r);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool X64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
+  if (does == Does::FunnelLeft || does == Does::FunnelRight) {
+    // A shift by 32, the rest of one by 0, leaves nothing.
+    const bool right = does == Does::FunnelRight;
+    Ymm by = cc_.newYmm(), rest = cc_.newYmm(), low = cc_.newYmm(), high = cc_.newYmm();
+    cc_.vpand(by, v(c), everywhere(31));
+    constant(rest, 32, 4);
+    cc_.vpsubd(rest, rest, by);
+    cc_.vpsrlvd(low, v(a), right ? by : rest);
+    cc_.vpsllvd(high, v(b), right ? rest : by);
+    cc_.vpor(v(to), low, high);
+    return true;
+  }
+  if (does != Does::Mad || bytes_of(type) == 8) return false;
+  if (type != Number::F32) {
+    Ymm product = cc_.newYmm();
+    cc_.vpmulld(product, v(a), v(b));
+    cc_.vpaddd(v(to), product, v(c));
+    return true;
+  }
+  // The first operand is read and written.
+  if (to.id() == a.id()) {
+    cc_.vfmadd213ps(v(to), v(b), v(c));
+  } else if (to.id() == b.id()) {
+    cc_.vfmadd213ps(v(to), v(a), v(c));
+  } else {
+    copy(to, c);
+    cc_.vfmadd231ps(v(to), v(a), v(b));
+  }
+  return true;
+}
+
+// There is no instruction for the sign of 64 bits.
+void X64::move_right_wide(const Ymm& to, const Ymm& a, uint32_t by) {
+  Ymm sign = cc_.newYmm(), moved = cc_.newYmm();
+  constant(sign, 0, 8);
+  cc_.vpcmpgtq(sign, sign, a);
+  cc_.vpsllq(sign, sign, 64 - by);
+  cc_.vpsrlq(moved, a, by);
+  cc_.vpor(to, moved, sign);
+}
+
+bool X64::shift(Does does, Number type, Reg to, Reg a, uint32_t by) {
+  const Ymm d = v(to), s = v(a);
+  const bool wide = bytes_of(type) == 8;
+  if (by == 0) {
+    copy(to, a);
+  } else if (does == Does::ShiftLeft) {
+    wide ? cc_.vpsllq(d, s, by) : cc_.vpslld(d, s, by);
+  } else if (is_signed(type) && wide) {
+    move_right_wide(d, s, by);
+  } else if (is_signed(type)) {
+    cc_.vpsrad(d, s, by);
+  } else {
+    wide ? cc_.vpsrlq(d, s, by) : cc_.vpsrld(d, s, by);
+  }
+  return true;
+}
+
+bool X64::convert(Number to_type, Number from, Reg to, Reg a) {
+  if (to_type == Number::F32 && from == Number::S32) {
+    cc_.vcvtdq2ps(v(to), v(a));
+  } else if (to_type == Number::F32 && from == Number::U32) {
+    // Both halves are exact; their sum is rounded once.
+    Ymm high = cc_.newYmm(), low = cc_.newYmm();
+    cc_.vpsrld(high, v(a), 16);
+    cc_.vpand(low, v(a), everywhere(0xffff));
+    cc_.vcvtdq2ps(high, high);
+    cc_.vcvtdq2ps(low, low);
+    cc_.vfmadd132ps(high, low, everywhere(0x47800000u));  // 65536
+    copy(to, high);
+  } else if (to_type == Number::S32 && from == Number::F32) {
+    // The instruction gives the least integer for all that has none: above the most, invert it; of
+    // a NaN it is 0.
+    Ymm above = cc_.newYmm(), is_number = cc_.newYmm(), whole = cc_.newYmm();
+    cc_.vcmpps(above, v(a), everywhere(0x4f000000u), static_cast<int>(x86::VCmpImm::kGE_OQ));
+    cc_.vcmpps(is_number, v(a), v(a), static_cast<int>(x86::VCmpImm::kORD_Q));
+    cc_.vcvttps2dq(whole, v(a));
+    cc_.vpxor(whole, whole, above);
+    cc_.vpand(v(to), whole, is_number);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void X64::widen(bool is_signed_value, bool high, Reg to, Reg a) {
+  x86::Xmm half = v(a).xmm();
+  if (high) {
+    half = cc_.newXmm();
+    cc_.vextracti128(half, v(a), 1);
+  }
+  is_signed_value ? cc_.vpmovsxdq(v(to), half) : cc_.vpmovzxdq(v(to), half);
+}
+
+// Of the low words of 64 bits, whatever the high ones are.
+void X64::mul_wide(bool is_signed_value, bool high, Reg to, Reg a, Reg b) {
+  Ymm l = cc_.newYmm(), r = cc_.newYmm();
+  widen(false, high, l, a);
+  widen(false, high, r, b);
+  is_signed_value ? cc_.vpmuldq(v(to), l, r) : cc_.vpmuludq(v(to), l, r);
+}
+
+bool has_target() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2");
+}
+
+std::unique_ptr<Target> make_target() { return has_target() ? std::make_unique<X64>() : nullptr; }
+
+}  // namespace kiln::engine
+#endif

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the code generator of x86-64 keep? (target_x64.cpp, target_x64_compare.cpp,
+// target_x64_words.cpp)
+//
+// Vectors are the 256 bits of AVX2. Its instructions work on two halves of 128 bits, and few of
+// them move a lane from one to the other: where that is needed, it says so here.
+#pragma once
+
+#include <asmjit/x86.h>
+
+#include <array>
+#include <vector>
+
+#include "engine/compile/target.h"
+
+namespace kiln::engine {
+
+namespace x86 = asmjit::x86;
+using x86::Gp;
+using x86::Mem;
+using x86::Ymm;
+
+inline Ymm v(const Reg& reg) { return reg.as<Ymm>(); }
+inline Gp x(const Reg& reg) { return reg.as<Gp>().r64(); }
+inline Gp w(const Reg& reg) { return reg.as<Gp>().r32(); }
+inline Gp sized(const Reg& reg, Number type) { return bytes_of(type) == 8 ? x(reg) : w(reg); }
+
+inline bool is_signed(Number type) { return type == Number::S32 || type == Number::S64; }
+
+class X64 final : public Target {
+ public:
+  X64() {
+    code_.init(asmjit::Environment::host());
+    code_.attach(&cc_);
+  }
+  uint32_t vector_lanes() const override { return 8; }
+  uint32_t vector_count() const override { return 16; }
+
+  void call(const void* handler, Reg warp, const void* op) override {
+    // By a register: the code has no addresses of its own.
+    Gp function = cc_.newGpq(), data = cc_.newGpq(), next = cc_.newGpq();
+    cc_.mov(function, reinterpret_cast<uint64_t>(handler));
+    cc_.mov(data, reinterpret_cast<uint64_t>(op));
+    asmjit::InvokeNode* node = nullptr;
+    cc_.invoke(&node, function, asmjit::FuncSignatureT<void*, void*, void*>());
+    node->setArg(0, x(warp));
+    node->setArg(1, data);
+    node->setRet(0, next);
+  }
+  void begin() override {
+    asmjit::FuncNode* function = cc_.addFunc(asmjit::FuncSignatureT<uint32_t, Pass*>());
+    function->frame().setAvxEnabled();
+    function->frame().setAvxCleanup();  // what follows may be code without AVX
+    pass_ = cc_.newGpq();
+    function->setArg(0, pass_);
+    result_ = cc_.newGpd();
+    end_ = cc_.newLabel();
+  }
+  Reg pass() override { return pass_; }
+  bool finish() override {
+    cc_.bind(end_);
+    cc_.ret(result_);
+    cc_.endFunc();
+    return cc_.finalize() == asmjit::kErrorOk;
+  }
+  asmjit::CodeHolder& code() override { return code_; }
+
+  Reg vector() override { return cc_.newYmm(); }
+  Reg word() override { return cc_.newGpq(); }
+  Label label() override { return cc_.newLabel(); }
+  void bind(Label at) override { cc_.bind(at); }
+  void jump(Label to) override { cc_.jmp(to); }
+  void leave(uint32_t exit) override {
+    cc_.mov(result_, exit);
+    cc_.jmp(end_);
+  }
+
+  // An address holds an offset of 32 bits.
+  Mem at(const Reg& base, int64_t offset) {
+    if (offset == static_cast<int32_t>(offset))
+      return x86::ptr(x(base), static_cast<int32_t>(offset));
+    Gp sum = cc_.newGpq();
+    cc_.mov(sum, offset);
+    cc_.add(sum, x(base));
+    return x86::ptr(sum);
+  }
+  void load(Reg to, Reg base, int64_t offset) override { cc_.vmovups(v(to), at(base, offset)); }
+  void store(Reg from, Reg base, int64_t offset) override {
+    cc_.vmovups(at(base, offset), v(from));
+  }
+  void load_splat(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
+    bytes == 8 ? cc_.vbroadcastsd(v(to), at(base, offset))
+               : cc_.vbroadcastss(v(to), at(base, offset));
+  }
+  void load_word(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
+    cc_.mov(bytes == 8 ? x(to) : w(to), at(base, offset));
+  }
+  void store_word(Reg from, Reg base, int64_t offset, uint32_t bytes) override {
+    cc_.mov(at(base, offset), bytes == 8 ? x(from) : w(from));
+  }
+  // Into every lane, and then the one of them: a load needs no unit that moves lanes.
+  void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
+    Ymm all = cc_.newYmm();
+    load_splat(all, base, 0, bytes);
+    blend_lane(to, all, lane, bytes);
+  }
+
+  void copy(Reg to, Reg from) override {
+    if (to.id() == from.id()) return;
+    if (to.isVec())
+      cc_.vmovaps(v(to), v(from));
+    else
+      cc_.mov(x(to), x(from));
+  }
+  void splat(Reg to, Reg word, uint32_t bytes) override {
+    if (bytes == 8) {
+      cc_.vmovq(v(to).xmm(), x(word));
+      cc_.vpbroadcastq(v(to), v(to).xmm());
+    } else {
+      cc_.vmovd(v(to).xmm(), w(word));
+      cc_.vpbroadcastd(v(to), v(to).xmm());
+    }
+  }
+  void constant(Reg to, uint64_t bits, uint32_t bytes) override {
+    if (bits == 0)
+      cc_.vpxor(v(to), v(to), v(to));
+    else if (bytes == 8)
+      cc_.vbroadcastsd(v(to), cc_.newConst(asmjit::ConstPoolScope::kLocal, &bits, 8));
+    else
+      cc_.vbroadcastss(v(to), cc_.newConst(asmjit::ConstPoolScope::kLocal, &bits, 4));
+  }
+  void steps(Reg to, uint64_t step, uint32_t bytes) override {
+    std::array<uint64_t, 4> wide{};
+    std::array<uint32_t, 8> narrow{};
+    for (uint32_t lane = 0; lane < 4; ++lane) wide[lane] = lane * step;
+    for (uint32_t lane = 0; lane < 8; ++lane) narrow[lane] = static_cast<uint32_t>(lane * step);
+    cc_.vmovaps(v(to), in_memory(bytes == 8 ? static_cast<const void*>(wide.data())
+                                            : static_cast<const void*>(narrow.data())));
+  }
+  void constant_word(Reg to, uint64_t bits) override { cc_.mov(x(to), bits); }
+  void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) override;
+  void set_lane(Reg to, Reg word, uint32_t lane, uint32_t bytes) override {
+    Ymm all = cc_.newYmm();
+    splat(all, word, bytes);
+    blend_lane(to, all, lane, bytes);
+  }
+
+  void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) override;
+  bool unary(Does does, Number type, Reg to, Reg a) override;
+  bool binary(Does does, Number type, Reg to, Reg a, Reg b) override;
+  bool ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) override;
+  bool shift(Does does, Number type, Reg to, Reg a, uint32_t by) override;
+  void funnel(Does does, Reg to, Reg low, Reg high, uint32_t by) override {
+    const bool right = does == Does::FunnelRight;
+    Ymm upper = cc_.newYmm(), lower = cc_.newYmm();
+    cc_.vpslld(upper, v(high), right ? 32 - by : by);
+    cc_.vpsrld(lower, v(low), right ? by : 32 - by);
+    cc_.vpor(v(to), upper, lower);
+  }
+  bool convert(Number to_type, Number from, Reg to, Reg a) override;
+  void compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) override;
+  void widen(bool is_signed_value, bool high, Reg to, Reg a) override;
+  void mul_wide(bool is_signed_value, bool high, Reg to, Reg a, Reg b) override;
+  void narrow(Reg to, Reg low, Reg high) override {
+    Ymm halves = cc_.newYmm();
+    cc_.vshufps(halves, v(low), v(high), 0x88);  // the even words, of each 128 bits
+    cc_.vpermq(v(to), halves, 0xd8);
+  }
+  void select(Reg to, Reg mask, Reg a, Reg b) override {
+    cc_.vblendvps(v(to), v(b), v(a), v(mask));
+  }
+  void select_bits(Reg to, Reg bits, Reg a, Reg b) override {
+    Ymm first = cc_.newYmm(), second = cc_.newYmm();
+    cc_.vandps(first, v(bits), v(a));
+    cc_.vandnps(second, v(bits), v(b));
+    cc_.vorps(v(to), first, second);
+  }
+  void canonicalize(Reg value, Reg nan) override {
+    Ymm is_nan = cc_.newYmm();
+    cc_.vcmpps(is_nan, v(value), v(value), static_cast<int>(x86::VCmpImm::kUNORD_Q));
+    cc_.vblendvps(v(value), v(value), v(nan), is_nan);
+  }
+  void bits_to_mask(Reg to, Reg word, uint32_t first) override;
+  void mask_to_bits(Reg word, Reg mask, uint32_t first) override {
+    Gp lanes = cc_.newGpq();
+    cc_.vmovmskps(lanes.r32(), v(mask));
+    if (first) cc_.shl(lanes, first);
+    cc_.or_(x(word), lanes);
+  }
+
+  bool word_unary(Does does, Number type, Reg to, Reg a) override;
+  bool word_binary(Does does, Number type, Reg to, Reg a, Reg b) override;
+  void word_extend(bool is_signed_value, Reg to, Reg a) override {
+    is_signed_value ? cc_.movsxd(x(to), w(a)) : cc_.mov(w(to), w(a));
+  }
+  void word_add(Reg to, Reg a, int64_t number) override;
+  void word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) override;
+  void word_select(Reg to, Reg condition, Reg a, Reg b) override;
+  void jump_if(Reg word, bool is_set, Label to) override {
+    cc_.test(x(word), x(word));
+    is_set ? cc_.jnz(to) : cc_.jz(to);
+  }
+  void jump_if_above(Reg a, Reg b, Label to) override {
+    cc_.cmp(x(a), x(b));
+    cc_.ja(to);
+  }
+  void jump_if_bits(Reg word, uint64_t bits, Label to) override;
+
+ private:
+  // 32 bytes behind the code.
+  Mem in_memory(const void* data) { return cc_.newConst(asmjit::ConstPoolScope::kLocal, data, 32); }
+  Mem everywhere(uint32_t bits) {
+    std::array<uint32_t, 8> lanes;
+    lanes.fill(bits);
+    return in_memory(lanes.data());
+  }
+  void blend_lane(const Reg& to, const Ymm& all, uint32_t lane, uint32_t bytes) {
+    cc_.vpblendd(v(to), v(to), all, bytes == 8 ? 3u << (2 * lane) : 1u << lane);
+  }
+  void multiply_wide(const Ymm& to, const Ymm& a, const Ymm& b);
+  void pick(bool least, Number type, const Reg& to, const Reg& a, const Reg& b);
+  void compare_integers(Comparison comparison, Number type, const Reg& to, Reg a, Reg b);
+  void move_right_wide(const Ymm& to, const Ymm& a, uint32_t by);
+
+  asmjit::CodeHolder code_;
+  x86::Compiler cc_;
+  Gp pass_, result_;
+  Label end_;
+};
+
+}  // namespace kiln::engine
