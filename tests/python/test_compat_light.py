@@ -88,6 +88,7 @@ int64_t launched(torch::Tensor x) {
   const int threads = at::native::lastPow2(static_cast<int>(x.numel()));
   twice<<<1, threads>>>(x.data_ptr<float>(), static_cast<int>(x.numel()));
   static_assert(sizeof(at::cuda::ThrustAllocator) > 0, "");
+  TORCH_CHECK(torch::cuda::device_count() < 1000 && at::cuda::warp_size() == 32, "GPUs");
   return threads + (at::cuda::getCudaDataType<float>() == CUDA_R_32F ? 1000 : 0);
 }
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("launched", &launched); }

@@ -222,13 +222,6 @@ C10_HOST_DEVICE T round_up(T a, T b) {
 inline bool hasCUDA() { return cuda::is_available(); }
 }  // namespace kc
 }  // namespace at
-namespace torch {
-namespace cuda {
-using at::cuda::device_count;
-inline bool is_available() { return device_count() > 0; }
-inline void synchronize(int64_t = -1) { c10::cuda::device_synchronize(); }
-}  // namespace cuda
-}  // namespace torch
 
 #define C10_CUDA_CHECK(call)                                            \
   do {                                                                  \

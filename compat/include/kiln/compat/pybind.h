@@ -33,6 +33,11 @@ struct kiln_call : kiln::compat::PythonCall {
 namespace pybind11 {
 
 #ifndef __CUDA_ARCH__
+// A pybind11 that names its default guard in another way would leave calls without kiln's: the
+// source falls back to torch's headers then.
+static_assert(std::is_same<call_guard<>::type, detail::kiln_call>::value,
+              "this pybind11 has another default for call_guard");
+
 template <>
 struct call_guard<gil_scoped_release> {
   struct type : detail::kiln_call {
