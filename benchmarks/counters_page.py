@@ -177,8 +177,8 @@ def other_lines(found: list[tuple[float, float]]) -> list[str]:
         "",
         "The model was made with the spaces of transpose, reduction, matmul and softmax at hand:",
         "an update of one address by an atomic (1.76 ns) and stores of parts of sectors (67 per",
-        "ns) were read off their times; the start of blocks (0.606 ns each, of 32 to 512 threads",
-        "and any number of registers) and what a block's end costs (440 clocks) were measured by",
+        "ns) were read off their times; the start of blocks (0.606 ns each, of 32 to 512 threads)",
+        "and what a block's end costs (440 clocks) were measured by",
         f"`tests/gpu/counters/launch_rate.cu`. Of the other {len(found)} launches of this page,",
         f"{near} are predicted within a factor of two, with a median of"
         f" {ratios[len(ratios) // 2]:.2f} of the time;",

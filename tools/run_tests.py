@@ -18,7 +18,8 @@ BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 2)
 # What makes pytest use every core; without it one test runs after the other.
 XDIST = BUILD / "test-tools"
-# Under ASan: readers of untrusted bytes and a quarter of the engine's tests; all is `make test-asan`.
+# Under ASan: readers of untrusted bytes and a quarter of the engine's tests; `make test-asan` runs
+# all.
 ASAN_UNITS = ("base", "binary", "cudart", "engine", "ptx")
 ASAN_PARTS = "unit[.](base|binary|cudart|engine[.]0|ptx)"
 ASAN_FUZZ = ("fuzz_binary_smoke", "fuzz_grammar_smoke", "fuzz_smoke")

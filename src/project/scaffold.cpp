@@ -23,6 +23,8 @@ std::string without_licence(std::string_view content) {
 Status collect(const sys::Files& files, const sys::fs::path& folder, const sys::fs::path& below,
                std::string_view name, std::vector<ScaffoldFile>& out) {
   for (const std::string& entry : files.list(folder / below)) {
+    // pip compiles the Python files of a wheel, those of the templates too.
+    if (entry == "__pycache__") continue;
     if (files.state(folder / below / entry).is_directory) {
       CHECK_OK(collect(files, folder, below / entry, name, out));
       continue;

@@ -39,6 +39,7 @@ class KilnMagics(Magics):
         self._last: Optional[Cell] = None
         self._of_op: dict[str, Cell] = {}
         self._cells: dict[Path, Cell] = {}
+        self._built: set[Path] = set()
 
     @cell_magic("kiln")
     def compile_or_run(self, line: str, body: str) -> Optional[Shown]:
@@ -87,6 +88,11 @@ class KilnMagics(Magics):
         self._of_op.update(dict.fromkeys(names, cell))
         took = time.perf_counter() - begun
         how = f"built in {took:.1f} s" if built["rebuilt"] else f"up to date, {took * 1e3:.0f} ms"
+        if built["rebuilt"] and cell.path in self._built:
+            # The cell is the same: a header, the compiler or kiln itself changed meanwhile.
+            steps = ", ".join(step["what"] for step in built["steps"])
+            how += f" again, because something that it reads changed: {steps}"
+        self._built.add(cell.path)
         text = f"{', '.join(sorted(names)) or cell.name}: {how}\n"
         warnings = in_words_of_the_notebook(done.err, self._cells.values(), cell)
         return Shown("kiln", text + warnings, 0)

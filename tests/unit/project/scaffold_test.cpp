@@ -29,6 +29,17 @@ TEST(Scaffold, PutsTheNameInPathsAndContents) {
   EXPECT_TRUE(files.has("/p/.gitignore"));
 }
 
+// pip leaves such folders beside the templates of an installed wheel.
+TEST(Scaffold, CompiledPythonStaysBehind) {
+  sys::FakeFiles files = with_template();
+  files.add("/t/tests/__pycache__/test_NAME.cpython-311.pyc", "bytes");
+  auto scaffold = read_scaffold(files, "/t", "add");
+  ASSERT_TRUE(scaffold);
+  ASSERT_TRUE(write_scaffold(files, "/p", *scaffold, false));
+  EXPECT_FALSE(files.has("/p/tests/__pycache__/test_add.cpython-311.pyc"));
+  EXPECT_TRUE(files.has("/p/tests/test_add.py"));
+}
+
 TEST(Scaffold, OverwritesOnlyByForce) {
   sys::FakeFiles files = with_template();
   files.add("/p/tests/test_add.py", "mine");
