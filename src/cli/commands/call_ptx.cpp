@@ -111,7 +111,7 @@ std::string declaration(const ptx::Function& entry) {
   return fmt::format("{}({})", short_name(entry.name), fmt::join(parts, ", "));
 }
 
-Result<const ptx::Function*> find_entry(const PtxFile& file, const PtxLaunch& launch) {
+Result<const ptx::Function*> find_kernel_entry(const PtxFile& file, const PtxLaunch& launch) {
   const ptx::Function* found = nullptr;
   std::vector<std::string> names;
   for (const ptx::Function& function : file.module.functions) {
@@ -377,7 +377,7 @@ Result<PtxResult> call_ptx(const PtxLaunch& launch) {
     return cannot_call(launch.file, "kiln call runs PTX on the engine, not on a GPU",
                        "in Python: kiln.ptx(FILE)");
   TRY(const PtxFile file, read_file(launch.file));
-  TRY(const ptx::Function* entry, find_entry(file, launch));
+  TRY(const ptx::Function* entry, find_kernel_entry(file, launch));
   if (launch.grid.empty() || launch.block.empty())
     return cannot_call(
         launch.file, "a kernel needs --grid and --block",
