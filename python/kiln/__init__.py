@@ -12,6 +12,7 @@ Nothing heavy is imported before it is used: `import kiln` does not import torch
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from .setup_py import BuildExtension, CppExtension, CUDAExtension
     from .stub_files import stubs
     from .testing import Report, test
+
+if os.environ.get("KILN_TRITON") == "1":
+    importlib.import_module("._triton.startup", __name__).install()
 
 # For CMake: find_package(kiln) looks there.
 cmake_prefix_path = __path__[0]

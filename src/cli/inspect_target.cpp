@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/build_options.h"
+#include "cli/commands/bench_process.h"
 #include "cli/device_code.h"
 #include "project/gpu.h"
 #include "project/home.h"
@@ -38,6 +39,43 @@ Result<Target> open_folder(Context& context, build::Request request, const std::
   return Target{std::move(files), true, "", folder};
 }
 
+// "file.py:kernel": a Triton kernel of a script, as the script launches it.
+bool names_triton_kernel(const std::string& word) {
+  const size_t colon = word.rfind(':');
+  return colon != std::string::npos && word.substr(0, colon).ends_with(".py");
+}
+
+// The script runs on the engine until it launches the kernel, since arguments decide what Triton
+// compiles.
+Result<Target> open_triton_kernel(Context& context, const build::Request& request,
+                                  const std::string& word) {
+  const size_t colon = word.rfind(':');
+  const std::string what = "cannot inspect " + word;
+  const path script = context.directory / word.substr(0, colon);
+  const std::string kernel = word.substr(colon + 1);
+  if (!sys::real_files().state(script).is_file())
+    return Error{Fault::Usage, what, "there is no file " + script.string(), "check the path"};
+  TRY(const Python python, python_with_torch(context, what));
+  TRY(const path folder, sys::make_temporary_folder("kiln-inspect"));
+  const path file = folder / (kernel + ".cubin");
+  const Json ask{{"script", script.string()},
+                 {"kernel", kernel},
+                 {"arch", request.arch},
+                 {"file", file.string()}};
+  context.doing("running " + word.substr(0, colon));
+  auto answer = ask_python(python, "kiln._processes.triton_kernel", ask, 0, what, false, context);
+  Result<std::vector<inspect::Artifact>> files = std::vector<inspect::Artifact>();
+  if (answer)
+    files = inspect::open_file(file, word);
+  else
+    files = std::move(answer.error());
+  // The mapping outlives the name.
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  if (!files) return std::move(files.error());
+  return Target{std::move(*files), true, script.string(), script.parent_path()};
+}
+
 // The folder of the project that this one belongs to; empty where there is none.
 path project_above(path folder) {
   for (folder = folder.lexically_normal(); !folder.empty(); folder = folder.parent_path()) {
@@ -68,7 +106,9 @@ Result<Target> open_target(Context& context, build::Request request, const std::
   path file = context.directory / word;
   sys::FileState state = sys::real_files().state(file);
   Target target;
-  if (state.is_directory) {
+  if (!state.exists && names_triton_kernel(word)) {
+    TRY(target, open_triton_kernel(context, request, word));
+  } else if (state.is_directory) {
     TRY(target, open_folder(context, std::move(request), word, file));
   } else if (state.exists && (word.ends_with(".cu") || word.ends_with(".cpp"))) {
     TRY(target, open_source(context, std::move(request), word));

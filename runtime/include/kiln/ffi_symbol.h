@@ -29,26 +29,20 @@ struct NameWords {
 
 #define KILN_FFI_IF(letter) \
   ".if kiln_letter == '" #letter "\n kiln_symbol \\target, \\name\\()" #letter "\n .endif\n"
-#define KILN_FFI_LETTERS                                                                          \
-  KILN_FFI_IF(a)                                                                                  \
-  KILN_FFI_IF(b)                                                                                  \
-  KILN_FFI_IF(c)                                                                                  \
-  KILN_FFI_IF(d)                                                                                  \
-  KILN_FFI_IF(e)                                                                                  \
-  KILN_FFI_IF(f) KILN_FFI_IF(g) KILN_FFI_IF(h) KILN_FFI_IF(i) KILN_FFI_IF(j) KILN_FFI_IF(k)       \
-      KILN_FFI_IF(l) KILN_FFI_IF(m) KILN_FFI_IF(n) KILN_FFI_IF(o) KILN_FFI_IF(p) KILN_FFI_IF(q)   \
-          KILN_FFI_IF(r) KILN_FFI_IF(s) KILN_FFI_IF(t) KILN_FFI_IF(u) KILN_FFI_IF(v)              \
-              KILN_FFI_IF(w) KILN_FFI_IF(x) KILN_FFI_IF(y) KILN_FFI_IF(z) KILN_FFI_IF(A)          \
-                  KILN_FFI_IF(B) KILN_FFI_IF(C) KILN_FFI_IF(D) KILN_FFI_IF(E) KILN_FFI_IF(F)      \
-                      KILN_FFI_IF(G) KILN_FFI_IF(H) KILN_FFI_IF(I) KILN_FFI_IF(J) KILN_FFI_IF(K)  \
-                          KILN_FFI_IF(L) KILN_FFI_IF(M) KILN_FFI_IF(N) KILN_FFI_IF(O)             \
-                              KILN_FFI_IF(P) KILN_FFI_IF(Q) KILN_FFI_IF(R) KILN_FFI_IF(S)         \
-                                  KILN_FFI_IF(T) KILN_FFI_IF(U) KILN_FFI_IF(V) KILN_FFI_IF(W)     \
-                                      KILN_FFI_IF(X) KILN_FFI_IF(Y) KILN_FFI_IF(Z) KILN_FFI_IF(0) \
-                                          KILN_FFI_IF(1) KILN_FFI_IF(2) KILN_FFI_IF(3)            \
-                                              KILN_FFI_IF(4) KILN_FFI_IF(5) KILN_FFI_IF(6)        \
-                                                  KILN_FFI_IF(7) KILN_FFI_IF(8) KILN_FFI_IF(9)    \
-                                                      KILN_FFI_IF(_) KILN_FFI_IF(.)
+// clang-format off
+#define KILN_FFI_LETTERS \
+  KILN_FFI_IF(a) KILN_FFI_IF(b) KILN_FFI_IF(c) KILN_FFI_IF(d) KILN_FFI_IF(e) KILN_FFI_IF(f) \
+  KILN_FFI_IF(g) KILN_FFI_IF(h) KILN_FFI_IF(i) KILN_FFI_IF(j) KILN_FFI_IF(k) KILN_FFI_IF(l) \
+  KILN_FFI_IF(m) KILN_FFI_IF(n) KILN_FFI_IF(o) KILN_FFI_IF(p) KILN_FFI_IF(q) KILN_FFI_IF(r) \
+  KILN_FFI_IF(s) KILN_FFI_IF(t) KILN_FFI_IF(u) KILN_FFI_IF(v) KILN_FFI_IF(w) KILN_FFI_IF(x) \
+  KILN_FFI_IF(y) KILN_FFI_IF(z) KILN_FFI_IF(A) KILN_FFI_IF(B) KILN_FFI_IF(C) KILN_FFI_IF(D) \
+  KILN_FFI_IF(E) KILN_FFI_IF(F) KILN_FFI_IF(G) KILN_FFI_IF(H) KILN_FFI_IF(I) KILN_FFI_IF(J) \
+  KILN_FFI_IF(K) KILN_FFI_IF(L) KILN_FFI_IF(M) KILN_FFI_IF(N) KILN_FFI_IF(O) KILN_FFI_IF(P) \
+  KILN_FFI_IF(Q) KILN_FFI_IF(R) KILN_FFI_IF(S) KILN_FFI_IF(T) KILN_FFI_IF(U) KILN_FFI_IF(V) \
+  KILN_FFI_IF(W) KILN_FFI_IF(X) KILN_FFI_IF(Y) KILN_FFI_IF(Z) KILN_FFI_IF(0) KILN_FFI_IF(1) \
+  KILN_FFI_IF(2) KILN_FFI_IF(3) KILN_FFI_IF(4) KILN_FFI_IF(5) KILN_FFI_IF(6) KILN_FFI_IF(7) \
+  KILN_FFI_IF(8) KILN_FFI_IF(9) KILN_FFI_IF(_) KILN_FFI_IF(.)
+// clang-format on
 
 // Each level takes a letter off the words and calls itself with a longer name; the last one, where
 // no letter is left, makes the symbol. Weak, because two files may use one name: the library says

@@ -91,7 +91,10 @@ Result<Python> find_python(Context& context, const std::string& what_for) {
                : Error{Fault::Environment, what_for,
                        fmt::format("there is no program '{}', which KILN_PYTHON names", named),
                        "correct KILN_PYTHON, or unset it to use python3"};
-  const std::string package = home.root.parent_path().string();
+  std::string package = home.root.parent_path().string();
+  // Its sitecustomize.py reads the variable: a script need not import kiln.
+  if (env.get("KILN_TRITON").value_or("") == "1")
+    package = (home.root / "_site").string() + ":" + package;
   const auto former = env.get("PYTHONPATH");
   env.set("PYTHONPATH", former ? package + ":" + *former : package);
   return Python{program.string(), std::move(env)};

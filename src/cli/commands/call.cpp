@@ -11,6 +11,7 @@
 #include "cli/build_options.h"
 #include "cli/call_limit.h"
 #include "cli/command.h"
+#include "cli/commands/call_ptx.h"
 #include "cli/commands/call_report.h"
 #include "cli/options.h"
 #include "cli/watch_options.h"
@@ -37,6 +38,7 @@ struct Options {
   double limit_s = 0;
   uint64_t seed = 0;
   WatchOptions watch;
+  PtxLaunch ptx;  // --grid, --block and --shared
 };
 
 // What the call came to.
@@ -138,10 +140,9 @@ Result<CallTimes> make_calls(host::OpCall& call, int64_t repeat,
   return times;
 }
 
-Result<CallOutcome> call_op(const Options& options, const std::vector<host::TensorSpec>& expected,
-                            host::OpCall& call) {
-  CallOutcome outcome;
-  TRY(outcome.times, make_calls(call, options.repeat, outcome.outputs));
+// Saves what came out, and compares it with what was expected.
+Status settle_outputs(const Options& options, const std::vector<host::TensorSpec>& expected,
+                      CallOutcome& outcome) {
   TRY(const std::vector<const host::Output*> tensors, tensors_for(options, outcome.outputs));
   for (size_t i = 0; i < options.output.size(); ++i)
     CHECK_OK(host::write_npy(options.output[i], *tensors[i]->array));
@@ -153,12 +154,19 @@ Result<CallOutcome> call_op(const Options& options, const std::vector<host::Tens
     expectation.comparison = host::compare(seen, wanted, expectation.tolerance);
     outcome.expectations.push_back(std::move(expectation));
   }
+  return {};
+}
+
+Result<CallOutcome> call_op(const Options& options, const std::vector<host::TensorSpec>& expected,
+                            host::OpCall& call) {
+  CallOutcome outcome;
+  TRY(outcome.times, make_calls(call, options.repeat, outcome.outputs));
+  CHECK_OK(settle_outputs(options, expected, outcome));
   return outcome;
 }
 
-void print_people(const Options& options, const host::OpCall& call, const CallOutcome& outcome,
+void print_people(const Options& options, std::string out, const CallOutcome& outcome,
                   Context& context) {
-  std::string out = call_text(call, outcome.times);
   for (const host::Output& output : outcome.outputs) out += output_text(output, options.print);
   for (const Expectation& expectation : outcome.expectations) {
     if (!expectation.comparison.note.empty())
@@ -179,46 +187,28 @@ void print_people(const Options& options, const host::OpCall& call, const CallOu
   }
 }
 
-void print_program(const Options& options, const host::OpCall& call, const CallOutcome& outcome,
+void print_program(const Options& options, Json json, const CallOutcome& outcome,
                    Context& context) {
-  Json devices = Json::array(), outputs = Json::array(), expectations = Json::array();
-  for (host::Device device : call.devices()) devices.push_back(device_label(device));
+  Json outputs = Json::array(), expectations = Json::array();
   for (const host::Output& output : outcome.outputs) outputs.push_back(output_json(output));
   for (const Expectation& expectation : outcome.expectations)
     expectations.push_back(expectation_json(expectation));
-  Json json{
-      {"op", host::full_name(call.op())},
-      {"schema", call.op().schema},
-      {"devices", devices},
-      {"seconds", {{"first", outcome.times.first_seconds}, {"later", outcome.times.later_seconds}}},
-      {"outputs", outputs},
-      {"saved", options.output}};
+  json["seconds"] = {{"first", outcome.times.first_seconds},
+                     {"later", outcome.times.later_seconds}};
+  json["outputs"] = outputs;
+  json["saved"] = options.output;
   if (!outcome.expectations.empty()) json["expectations"] = expectations;
   context.print_json(json);
 }
 
-Result<int> run(Options& options, Context& context) {
-  TRY(const std::vector<host::TensorSpec> expected, parse_expectations(options, context));
-  CHECK_OK(apply_watch_options(options.watch, options.device));
-  TRY(const host::OpLibrary library, open_target(options, context));
-  if (options.op.empty()) {
-    context.json ? context.print_json(ops_json(library)) : context.print(ops_text(library));
-    return 0;
-  }
-  TRY(const host::BoundCall bound, host::bind_call(library.ops(), options.op, options.arguments));
-  TRY(const host::Device device, library.default_device());
-  TRY(host::OpCall call, host::OpCall::prepare(library, bound, device, options.seed));
-  context.doing(fmt::format("calling {}", options.op));
-  auto called = [&] {
-    const CallLimit limit(options.limit_s,
-                          {Fault::Work, fmt::format("{} was stopped", options.op),
-                           past_limit(options.limit_s), kPastLimitFix},
-                          context);
-    return call_op(options, expected, call);
-  }();
-  TRY(const CallOutcome outcome, std::move(called));
-  context.json ? print_program(options, call, outcome, context)
-               : print_people(options, call, outcome, context);
+Json head_of(const host::OpCall& call) {
+  Json devices = Json::array();
+  for (host::Device device : call.devices()) devices.push_back(device_label(device));
+  return {{"op", host::full_name(call.op())}, {"schema", call.op().schema}, {"devices", devices}};
+}
+
+// What differs from --expect; 0: nothing does.
+Result<int> verdict(const CallOutcome& outcome, Context& context) {
   for (const Expectation& expectation : outcome.expectations) {
     if (expectation.comparison.equal) continue;
     Error error{Fault::Work, fmt::format("{} is not {}", expectation.output, expectation.source),
@@ -230,10 +220,84 @@ Result<int> run(Options& options, Context& context) {
   return 0;
 }
 
+CallLimit limit_of(const Options& options, Context& context) {
+  return {options.limit_s,
+          {Fault::Work, fmt::format("{} was stopped", options.op), past_limit(options.limit_s),
+           kPastLimitFix},
+          context};
+}
+
+Result<int> run_ptx(Options& options, const std::vector<host::TensorSpec>& expected,
+                    Context& context) {
+  host::point_to_own_engine(context.env);
+  if (options.op.empty()) {
+    TRY(const std::vector<std::string> kernels, ptx_kernels(options.target));
+    if (context.json)
+      context.print_json(Json{{"kernels", kernels}});
+    else
+      for (const std::string& kernel : kernels) context.print(kernel + "\n");
+    return 0;
+  }
+  PtxLaunch launch = options.ptx;
+  launch.file = options.target;
+  launch.kernel = options.op;
+  launch.device = options.device;
+  launch.arguments = options.arguments;
+  launch.seed = options.seed;
+  launch.repeat = options.repeat;
+  auto called = [&] {
+    const CallLimit limit = limit_of(options, context);
+    return call_ptx(launch);
+  }();
+  TRY(PtxResult result, std::move(called));
+  CallOutcome outcome;
+  outcome.outputs = std::move(result.outputs);
+  outcome.times = std::move(result.times);
+  CHECK_OK(settle_outputs(options, expected, outcome));
+  const std::string device = device_label({});
+  if (context.json)
+    print_program(options, {{"kernel", options.op}, {"devices", Json::array({device})}}, outcome,
+                  context);
+  else
+    print_people(options,
+                 fmt::format("{} on {}: {}\n", result.kernel, device,
+                             text::duration(outcome.times.first_seconds)),
+                 outcome, context);
+  return verdict(outcome, context);
+}
+
+Result<int> run(Options& options, Context& context) {
+  TRY(const std::vector<host::TensorSpec> expected, parse_expectations(options, context));
+  CHECK_OK(apply_watch_options(options.watch, options.device));
+  if (names_ptx(options.target)) return run_ptx(options, expected, context);
+  if (!options.ptx.grid.empty() || !options.ptx.block.empty() || options.ptx.shared_bytes)
+    return Error{Fault::Usage, "--grid, --block and --shared do not belong to " + options.target,
+                 "an op launches its own kernels; they are for PTX", "leave them out"};
+  TRY(const host::OpLibrary library, open_target(options, context));
+  if (options.op.empty()) {
+    context.json ? context.print_json(ops_json(library)) : context.print(ops_text(library));
+    return 0;
+  }
+  TRY(const host::BoundCall bound, host::bind_call(library.ops(), options.op, options.arguments));
+  TRY(const host::Device device, library.default_device());
+  TRY(host::OpCall call, host::OpCall::prepare(library, bound, device, options.seed));
+  context.doing(fmt::format("calling {}", options.op));
+  auto called = [&] {
+    const CallLimit limit = limit_of(options, context);
+    return call_op(options, expected, call);
+  }();
+  TRY(const CallOutcome outcome, std::move(called));
+  if (context.json)
+    print_program(options, head_of(call), outcome, context);
+  else
+    print_people(options, call_text(call, outcome.times), outcome, context);
+  return verdict(outcome, context);
+}
+
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("TARGET", options->target,
-                 "A .cu file, a project folder, or a library that kiln build made")
+                 "A .cu file, a project folder, a library that kiln build made, or PTX")
       ->required()
       ->type_name("");
   app.add_option("OP", options->op, "The op, or OP.OVERLOAD; without it the ops are listed")
@@ -256,6 +320,13 @@ Run setup(CLI::App& app) {
                  "Elements shown at each end of a dimension; 0 shows none (default: 3)")
       ->type_name("N")
       ->check(whole_number(0, INT64_MAX));
+  app.add_option("--grid", options->ptx.grid, "Blocks of a kernel in PTX: 4, or 4x2x1")
+      ->type_name("SIZE");
+  app.add_option("--block", options->ptx.block, "Threads of a block: 128, or 32x4")
+      ->type_name("SIZE");
+  app.add_option("--shared", options->ptx.shared_bytes,
+                 "Bytes of dynamic shared memory (default: 0)")
+      ->type_name("BYTES");
   add_limit(app, options->limit_s, "a call");
   add_device(app, options->device);
   add_watch_options(app, options->watch);

@@ -245,8 +245,8 @@ Result<int> run(Options& options, Context& context) {
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("TARGET", options->target,
-                 "A .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project or an installed "
-                 "Python package")
+                 "A .cu, .so, .o, .a, .cubin, .fatbin, .ptx, .whl, a project, an installed Python "
+                 "package, or FILE.py:KERNEL of Triton")
       ->required()
       ->type_name("");
   app.add_flag("--overview", options->overview,

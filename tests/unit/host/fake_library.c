@@ -346,7 +346,7 @@ static const char* torch_status(void) { return "no torch"; }
 
 static const KilnLibrary library = {FAKE_VERSION, FAKE_BYTES, "9.9.9",     "fake",         COUNT(ops),
                                     ops,          call,       last_error,  default_device, allocate,
-                                    deallocate,   copy,       synchronize, register_torch, torch_status, 0};
+                                    deallocate,   copy,       synchronize, register_torch, torch_status, 0, 0};
 
 #if defined(FAKE_UNRESOLVED)
 extern int a_function_that_nobody_has(void);
