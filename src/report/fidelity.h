@@ -11,5 +11,8 @@ namespace kiln::report {
 // "fidelity: 1,200 warp instructions: 1,188 exact, 12 approximate; no approximate value decides a
 // branch", then "  12 x ex2.approx.ftz.f32: a GPU's result may be off by 2 ulp"
 std::string fidelity_text(const results::Fidelity& fidelity);
+// "compiled: 1,064 of 1,160 warp instructions have machine code in kernels that run long", then
+// "  interpreted: 96 x bar.sync"
+std::string machine_code_text(const results::Fidelity& fidelity);
 
 }  // namespace kiln::report

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/units.h"
+#include "report/compiled.h"
 #include "report/fidelity.h"
 
 namespace kiln::report {
@@ -37,6 +38,19 @@ std::string fidelity_text(const results::Fidelity& fidelity) {
   for (const auto& row : rows)
     out += fmt::format("  {} x {}: a GPU may differ by {}\n",
                        grouped(static_cast<uint64_t>(row.warps)), row.opcode, row.bound);
+  return out;
+}
+
+std::string machine_code_text(const results::Fidelity& fidelity) {
+  const auto& kinds = fidelity.interpreted;
+  const int64_t interpreted =
+      std::accumulate(kinds.begin(), kinds.end(), int64_t{0},
+                      [](int64_t sum, const auto& kind) { return sum + kind.count; });
+  std::string out = fmt::format(
+      "compiled: {} of {} warp instructions have machine code in kernels that run long\n",
+      grouped(static_cast<uint64_t>(fidelity.instructions - interpreted)),
+      grouped(static_cast<uint64_t>(fidelity.instructions)));
+  if (!kinds.empty()) out += fmt::format("  interpreted: {}\n", kinds_text(kinds));
   return out;
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "results/compiled.h"
+
 namespace kiln::results {
 
 struct Approximated {
@@ -18,6 +20,8 @@ struct Fidelity {
   int64_t instructions = 0;  // of all kinds, once for each warp that issued one
   std::vector<Approximated> approximate;
   std::vector<std::string> branches;  // "f.cu:12": decided by a value that was approximated
+  // Of a kernel that runs long: kinds that have no machine code, the most frequent first.
+  std::vector<InterpretedKind> interpreted;
 };
 
 }  // namespace kiln::results

@@ -7,7 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/compile/facts.h"
+#include "engine/decode/watch_ops.h"
 #include "engine/machine/fault.h"
+#include "engine/program/meaning.h"
 #include "ptx/forms.h"
 #include "ptx/parser.h"
 #include "report/fidelity.h"
@@ -68,6 +71,24 @@ std::vector<bool> approximate_registers(const ptx::Body& body) {
   return registers;
 }
 
+bool delivers(Handler handler) {
+  return handler == &run_instruction_event || handler == &run_stretch_event ||
+         handler == &run_access_event || handler == &run_value_event || handler == &run_guard_chain;
+}
+
+// By site: has it Ops on lanes, and machine code for none of them?
+std::vector<bool> without_machine_code(const Program& program) {
+  std::vector<bool> without(program.sites.size()), with(program.sites.size());
+  for (const Op& op : program.ops) {
+    if (meaning_of(op.run))
+      with[op.site] = true;
+    else if (op.effect != Effect::Scalar && !delivers(op.run))
+      without[op.site] = true;
+  }
+  for (size_t i = 0; i < without.size(); ++i) without[i] = without[i] && !with[i];
+  return without;
+}
+
 }  // namespace
 
 FunctionFidelity fidelity_of(const ptx::Body& body) {
@@ -114,10 +135,12 @@ const FunctionFidelity& FidelityWatch::of(const Program& program) {
 
 void FidelityWatch::add(const Program& program, const std::vector<uint64_t>& counts) {
   const FunctionFidelity& function = of(program);
+  const std::vector<bool> interprets = without_machine_code(program);
   for (uint32_t site = 0; site < counts.size(); ++site) {
     if (counts[site] == 0) continue;
     const auto count = static_cast<int64_t>(counts[site]);
     instructions_ += count;
+    if (interprets[site]) interpreted_[std::string(program.sites[site].opcode)] += count;
     const FunctionFidelity::Place place{program.sites[site].ptx_line,
                                         std::string(program.sites[site].opcode)};
     if (const auto found = function.approximate.find(place); found != function.approximate.end()) {
@@ -139,6 +162,9 @@ results::Fidelity FidelityWatch::result() const {
   for (const auto& [opcode, row] : approximate_) out.approximate.push_back(row);
   std::ranges::stable_sort(out.approximate, std::ranges::greater(), &results::Approximated::warps);
   for (const auto& [place, count] : branches_) out.branches.push_back(place);
+  for (const auto& [opcode, count] : interpreted_) out.interpreted.push_back({opcode, count});
+  std::ranges::stable_sort(out.interpreted, std::ranges::greater(),
+                           &results::InterpretedKind::count);
   return out;
 }
 
@@ -154,6 +180,7 @@ std::unique_ptr<Sink> make_fidelity() {
     if (process != getpid() || fidelity.instructions == 0) return;
     std::fflush(stdout);
     std::fputs(report::fidelity_text(fidelity).c_str(), stderr);
+    if (engine::compiles()) std::fputs(report::machine_code_text(fidelity).c_str(), stderr);
   });
   return made;
 }

@@ -45,6 +45,7 @@ class FidelityWatch : public engine::Sink {
   int64_t instructions_ = 0;
   std::map<std::string, results::Approximated> approximate_;  // by opcode
   std::map<std::string, int64_t> branches_;                   // by place
+  std::map<std::string, int64_t> interpreted_;                // by opcode: without machine code
 };
 
 // Prints to stderr when the process ends, if anything was launched.

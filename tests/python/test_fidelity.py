@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -67,3 +68,12 @@ def test_approximations_have_their_bound_and_their_count(command: Path, source: 
 def test_a_branch_that_an_approximate_value_decides(command: Path, source: Path) -> None:
     said = stderr_of(command, source, "run", "exp.cu", "-v", "--", "fast", "too")
     assert re.search(r"approximate values decide branches at \S*exp\.cu:5$", said, re.M)
+
+
+def test_what_has_machine_code(command: Path, source: Path) -> None:
+    said = stderr_of(command, source, "run", "exp.cu", "-v")
+    if platform.machine() == "aarch64":
+        assert re.search(r"^compiled: \d+ of \d+ warp instructions have machine code", said, re.M)
+        assert re.search(r"^  interpreted: .*ret", said, re.M)
+    else:
+        assert "compiled:" not in said

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "engine/program/program.h"
 
@@ -17,10 +20,20 @@ struct CompiledFacts {
   uint64_t masked = 0;     // of those that were not: with some lanes alone
   uint64_t compiling_ns = 0;
   uint64_t code_bytes = 0;
+  uint32_t refused = 0;  // stretches for which the system gave no executable memory
 };
 // Does this build make machine code for this CPU?
 bool compiles();
 // All zero: it has not run long enough, or this build compiles nothing.
 CompiledFacts compiled_facts(const Program& program);
+
+struct KernelFacts {
+  std::string name;  // mangled
+  CompiledFacts facts;
+  std::map<std::string, uint32_t> interpreted;  // by opcode: Ops that are in no stretch
+};
+// From now on the facts of kernels that run long are kept, for kept_facts(), after they are gone.
+void keep_facts();
+std::vector<KernelFacts> kept_facts();
 
 }  // namespace kiln::engine

@@ -11,4 +11,8 @@ bool compiles() { return false; }
 
 CompiledFacts compiled_facts(const Program&) { return {}; }
 
+void keep_facts() {}
+
+std::vector<KernelFacts> kept_facts() { return {}; }
+
 }  // namespace kiln::engine

@@ -226,7 +226,8 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     for (const Emitted::Saved& each : made->saved) saved += each.bytes;
     if (saved > kMostSavedBytes || made->prepared.size() + 3 * made->reaches.size() > kMostWords)
       return false;
-    if (!compiled.memory.fill(made->bytes)) return false;
+    compiled.refused = !compiled.memory.fill(made->bytes);
+    if (compiled.refused) return false;
     compiled.code_bytes = made->bytes.size();
     compiled.seen = std::make_unique<std::atomic<uint64_t>[]>(made->reaches.size());
     made->bytes = {};

@@ -24,6 +24,7 @@ struct Compiled {
   std::atomic<State> state{State::New};
   std::atomic<uint32_t> entered{0}, missed{0};  // what was taken of its values did not hold
   std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};
+  std::atomic<bool> refused{false};  // the system gave no executable memory
   std::unique_ptr<Emitted> made;
   // By index of Emitted::reaches: an address of the region that served last; 0: none yet.
   std::unique_ptr<std::atomic<uint64_t>[]> seen;
@@ -48,10 +49,12 @@ struct Stretch {
 class Tiers final : public Tiering {
  public:
   explicit Tiers(const Program& program);
+  ~Tiers() override;
 
   const Program& program() const { return program_; }
   const Flow& flow() const { return *flow_; }
   CompiledFacts facts() const;
+  KernelFacts kernel_facts() const;
   const std::vector<Op>& all() const { return ops_; }
   // Of the program itself: what an Op that was replaced did.
   const Op* original(uint32_t index) const { return &program_.ops[index]; }
@@ -68,6 +71,7 @@ class Tiers final : public Tiering {
   std::unique_ptr<Flow> flow_;
   std::vector<Op> ops_;
   std::vector<std::unique_ptr<Stretch>> stretches_;
+  struct KeptFacts* kept_ = nullptr;  // null: nobody asked for them
 };
 
 // The handler of an Op that was replaced; Op::data is its Stretch.

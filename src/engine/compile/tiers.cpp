@@ -20,6 +20,45 @@ bool jumps_by_table(const Program& program) {
 
 }  // namespace
 
+// A list that only grows, and without a lock: a fork may come at any time.
+struct KeptFacts {
+  std::atomic<const Tiers*> of;  // null: it is gone, and `last` holds
+  KernelFacts last;
+  KeptFacts* next = nullptr;
+};
+
+namespace {
+
+std::atomic<bool> keeps_facts{false};
+std::atomic<KeptFacts*> all_facts{nullptr};
+
+KeptFacts* keep(const Tiers* tiers) {
+  auto* kept = new KeptFacts{tiers, {}, all_facts.load()};
+  while (!all_facts.compare_exchange_weak(kept->next, kept)) {
+  }
+  return kept;
+}
+
+}  // namespace
+
+void keep_facts() { keeps_facts = true; }
+
+std::vector<KernelFacts> kept_facts() {
+  std::vector<KernelFacts> out;
+  for (const KeptFacts* each = all_facts.load(); each; each = each->next) {
+    const Tiers* tiers = each->of.load();
+    out.push_back(tiers ? tiers->kernel_facts() : each->last);
+  }
+  std::reverse(out.begin(), out.end());  // the first one first
+  return out;
+}
+
+Tiers::~Tiers() {
+  if (!kept_) return;
+  kept_->last = kernel_facts();
+  kept_->of = nullptr;
+}
+
 Tiers::Tiers(const Program& program) : Tiering(program.ops.data()), program_(program) {}
 
 void Tiers::rise() noexcept {
@@ -35,6 +74,7 @@ void Tiers::replace() {
   if (program_.ops.size() > kMostOps || jumps_by_table(program_)) return;
   flow_ = std::make_unique<Flow>(program_);
   const std::vector<Phase> phases = flow_->phases();
+  if (keeps_facts) kept_ = keep(this);
   if (phases.empty()) return;
   ops_ = program_.ops;
   for (Op& op : ops_) {
@@ -57,9 +97,10 @@ CompiledFacts Tiers::facts() const {
   if (Tiering::ops() == program_.ops.data()) return out;  // still being looked for, or none
   out.stretches = static_cast<uint32_t>(stretches_.size());
   for (const auto& stretch : stretches_) {
-    bool has_code = false, is_off = true;
+    bool has_code = false, is_off = true, is_refused = false;
     const auto add = [&](const Compiled& each) {
       has_code |= each.code_bytes.load() != 0;
+      is_refused |= each.refused.load();
       out.entered += each.entered.load(std::memory_order_relaxed);
       out.missed += each.missed.load(std::memory_order_relaxed);
       out.compiling_ns += each.compiling_ns.load();
@@ -72,7 +113,21 @@ CompiledFacts Tiers::facts() const {
     add(stretch->some);
     out.masked += stretch->some.entered.load() - stretch->some.missed.load();
     out.compiled += has_code;
+    out.refused += is_refused;
     out.given_up += is_off;
+  }
+  return out;
+}
+
+KernelFacts Tiers::kernel_facts() const {
+  KernelFacts out{program_.name, facts(), {}};
+  std::vector<bool> in_stretch(program_.ops.size(), false);
+  for (const auto& stretch : stretches_) {
+    std::fill(in_stretch.begin() + stretch->phase.begin, in_stretch.begin() + stretch->phase.end,
+              true);
+  }
+  for (uint32_t i = program_.warp_start; i < program_.ops.size(); ++i) {
+    if (!in_stretch[i]) ++out.interpreted[std::string(program_.sites[program_.ops[i].site].opcode)];
   }
   return out;
 }

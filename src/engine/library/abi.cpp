@@ -22,6 +22,7 @@
 #include "engine/memory/budget.h"
 #include "kiln/engine_abi.h"
 #include "watch/asked.h"
+#include "watch/compiled.h"
 #include "watch/fanout.h"
 #include "watch/sanitize/sanitizer.h"
 
@@ -225,6 +226,7 @@ void refuse_launches(const std::string& problem) {
   guarded([] {
     state().device.make_sink = [] {
       const Environment asked = environment();
+      if (asked.compile == "report") watch::report_compiled();
       if (!asked.sanitize.empty()) state().device.heap.set_quarantine(kQuarantineBytes);
       std::string problem;
       Sink* const sink =

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "ptx/parser.h"
+#include "report/compiled.h"
 #include "report/fidelity.h"
 
 namespace kiln::watch {
@@ -80,6 +81,27 @@ TEST(Fidelity, IsOneLineAndOneForEachKind) {
   fidelity.branches = {"a.cu:1", "a.cu:2", "a.cu:3", "a.cu:4"};
   EXPECT_NE(report::fidelity_text(fidelity).find("at a.cu:1, a.cu:2, a.cu:3 and 1 more"),
             std::string::npos);
+}
+
+TEST(Fidelity, SaysWhatHasNoMachineCode) {
+  results::Fidelity fidelity;
+  fidelity.instructions = 1160;
+  EXPECT_EQ(report::machine_code_text(fidelity),
+            "compiled: 1,160 of 1,160 warp instructions have machine code in kernels that run "
+            "long\n");
+  fidelity.interpreted = {{"bar.sync", 96}, {"atom.add.u32", 4}};
+  EXPECT_EQ(report::machine_code_text(fidelity),
+            "compiled: 1,060 of 1,160 warp instructions have machine code in kernels that run "
+            "long\n  interpreted: 96 x bar.sync, 4 x atom.add.u32\n");
+}
+
+TEST(Fidelity, ACompiledKernelIsALine) {
+  results::CompiledKernel kernel{"k(int)", 4, 3, 4000, 60, 5120, 1.25, false, {{"bar.sync", 2}}};
+  EXPECT_EQ(report::compiled_text(kernel),
+            "compiled: k(int): 3 of 4 stretches, 5,120 bytes in 1.2 ms; entered 4,000 times, 60 of "
+            "them interpreted\n  interpreted: 2 x bar.sync\n");
+  kernel.refused = true;
+  EXPECT_NE(report::compiled_text(kernel).find("refused executable memory"), std::string::npos);
 }
 
 }  // namespace
