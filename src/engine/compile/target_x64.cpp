@@ -3,6 +3,8 @@
 #if defined(__x86_64__)
 #include "engine/compile/target_x64.h"
 
+#include <cstdlib>
+
 namespace kiln::engine {
 
 void X64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
@@ -320,4 +322,19 @@ bool has_target() {
 std::unique_ptr<Target> make_target() { return has_target() ? std::make_unique<X64>() : nullptr; }
 
 }  // namespace kiln::engine
+
+// Debian's archive for x86-64 has one object that a shared library cannot hold: it names stderr as
+// programs do. Its three functions are here instead, so that the linker does not take it. What
+// asmjit would print has no reader; a failed check of its own ends the process, as there.
+ASMJIT_BEGIN_NAMESPACE
+namespace DebugUtils {
+
+const char* errorAsString(Error) noexcept { return "an error of asmjit"; }
+
+void debugOutput(const char*) noexcept {}
+
+void assertionFailed(const char*, int, const char*) noexcept { std::abort(); }
+
+}  // namespace DebugUtils
+ASMJIT_END_NAMESPACE
 #endif
