@@ -53,8 +53,7 @@ int required_parameters(const OpRecord* op) {
   what.addf("cannot call %s with memory for its results", op->state->info.name);
   why.addf("the op has no fake rule, so nobody knows the sizes before it ran (%s:%d)", op->file,
            op->line);
-  fix.addf("add one: KILN_OP(%s, ...).fake(\"like(x)\"); kiln docs fake-rules",
-           op->function);
+  fix.addf("add one: KILN_OP(%s, ...).fake(\"like(x)\"); kiln docs fake-rules", op->function);
   add_error(text, what.c_str(), why.c_str(), fix.c_str());
   throw_text(static_cast<Text&&>(text));
 }

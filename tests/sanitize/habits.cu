@@ -102,7 +102,7 @@ __global__ void carved(int* y, int count, int offset) {
   extern __shared__ char raw[];
   int* keys = reinterpret_cast<int*>(raw);
   auto* values = reinterpret_cast<short*>(raw + offset);
-  keys[threadIdx.x] = count;                            // expect shared-race #carved
+  keys[threadIdx.x] = count;                              // expect shared-race #carved
   values[threadIdx.x] = static_cast<short>(threadIdx.x);  // expect shared-race #carved
   __syncthreads();
   y[threadIdx.x] = keys[threadIdx.x] + values[threadIdx.x];

@@ -47,39 +47,49 @@ struct NameWords {
 // Each level takes a letter off the words and calls itself with a longer name; the last one, where
 // no letter is left, makes the symbol. Weak, because two files may use one name: the library says
 // so itself when it is loaded.
-#define KILN_FFI_ASSEMBLY(function)                                                 \
-  ".macro kiln_symbol target, name\n"                                               \
-  " .set kiln_letter, (kiln_w0 >> kiln_shift) & 255\n"                              \
-  " .set kiln_shift, (kiln_shift + 8) & 63\n"                                       \
-  " .if kiln_shift == 0\n"                                                          \
-  "  .set kiln_w0, kiln_w1\n .set kiln_w1, kiln_w2\n .set kiln_w2, kiln_w3\n"       \
-  "  .set kiln_w3, kiln_w4\n .set kiln_w4, kiln_w5\n .set kiln_w5, kiln_w6\n"       \
-  "  .set kiln_w6, kiln_w7\n .set kiln_w7, 0\n"                                     \
-  " .endif\n"                                                                       \
-  " .if kiln_letter == 0\n"                                                         \
-  "  .weak __tvm_ffi_\\name\n"                                                      \
-  "  .set __tvm_ffi_\\name, \\target\n"                                             \
-  " .else\n" KILN_FFI_LETTERS                                                       \
-  " .endif\n"                                                                       \
-  ".endm\n"                                                                         \
-  ".set kiln_shift, 0\n"                                                            \
-  ".set kiln_w0, %c0\n .set kiln_w1, %c1\n .set kiln_w2, %c2\n .set kiln_w3, %c3\n" \
-  ".set kiln_w4, %c4\n .set kiln_w5, %c5\n .set kiln_w6, %c6\n .set kiln_w7, %c7\n" \
-  ".if kiln_w0 != 0\n kiln_symbol " function                                        \
-  ", \n.endif\n"                                                                    \
+#define KILN_FFI_ASSEMBLY(function)                                           \
+  ".macro kiln_symbol target, name\n"                                         \
+  " .set kiln_letter, (kiln_w0 >> kiln_shift) & 255\n"                        \
+  " .set kiln_shift, (kiln_shift + 8) & 63\n"                                 \
+  " .if kiln_shift == 0\n"                                                    \
+  "  .set kiln_w0, kiln_w1\n .set kiln_w1, kiln_w2\n .set kiln_w2, kiln_w3\n" \
+  "  .set kiln_w3, kiln_w4\n .set kiln_w4, kiln_w5\n .set kiln_w5, kiln_w6\n" \
+  "  .set kiln_w6, kiln_w7\n .set kiln_w7, 0\n"                               \
+  " .endif\n"                                                                 \
+  " .if kiln_letter == 0\n"                                                   \
+  "  .weak __tvm_ffi_\\name\n"                                                \
+  "  .set __tvm_ffi_\\name, \\target\n"                                       \
+  " .else\n" KILN_FFI_LETTERS                                                 \
+  " .endif\n"                                                                 \
+  ".endm\n"                                                                   \
+  ".set kiln_shift, 0\n"                                                      \
+  ".set kiln_w0, (%c0 & 0xffffffff) | (%c1 << 32)\n"                          \
+  ".set kiln_w1, (%c2 & 0xffffffff) | (%c3 << 32)\n"                          \
+  ".set kiln_w2, (%c4 & 0xffffffff) | (%c5 << 32)\n"                          \
+  ".set kiln_w3, (%c6 & 0xffffffff) | (%c7 << 32)\n"                          \
+  ".set kiln_w4, (%c8 & 0xffffffff) | (%c9 << 32)\n"                          \
+  ".set kiln_w5, (%c10 & 0xffffffff) | (%c11 << 32)\n"                        \
+  ".set kiln_w6, (%c12 & 0xffffffff) | (%c13 << 32)\n"                        \
+  ".set kiln_w7, (%c14 & 0xffffffff) | (%c15 << 32)\n"                        \
+  ".if kiln_w0 != 0\n kiln_symbol " function                                  \
+  ", \n.endif\n"                                                              \
   ".purgem kiln_symbol\n"
+
+// In two halves: as an operand of assembly x86-64 takes no number of more than 32 bits.
+#define KILN_FFI_WORD(n) \
+  "i"(static_cast<int32_t>(name.words[n])), "i"(static_cast<int32_t>(name.words[n] >> 32))
 
 // A function of its own for each op, since the caller gives no context. `names` has the name of the
 // op, `id` makes the function's name unique in its file.
-#define KILN_FFI_FUNCTION(names, record, id)                                                     \
-  extern "C" {                                                                                   \
-  __attribute__((used, noinline)) static int KILN_JOIN(kiln_ffi_,                                \
-                                                       id)(void*, const void* arguments,         \
-                                                           int32_t count, void* result) {        \
-    constexpr ::kiln::detail::NameWords name{names::name};                                       \
-    asm volatile(KILN_FFI_ASSEMBLY("kiln_ffi_" KILN_TEXT(id))::"i"(name.words[0]),               \
-                 "i"(name.words[1]), "i"(name.words[2]), "i"(name.words[3]), "i"(name.words[4]), \
-                 "i"(name.words[5]), "i"(name.words[6]), "i"(name.words[7]));                    \
-    return ::kiln::detail::call_from_ffi(&record, arguments, count, result);                     \
-  }                                                                                              \
+#define KILN_FFI_FUNCTION(names, record, id)                                                       \
+  extern "C" {                                                                                     \
+  __attribute__((used, noinline)) static int KILN_JOIN(kiln_ffi_,                                  \
+                                                       id)(void*, const void* arguments,           \
+                                                           int32_t count, void* result) {          \
+    constexpr ::kiln::detail::NameWords name{names::name};                                         \
+    asm volatile(KILN_FFI_ASSEMBLY("kiln_ffi_" KILN_TEXT(id))::KILN_FFI_WORD(0), KILN_FFI_WORD(1), \
+                 KILN_FFI_WORD(2), KILN_FFI_WORD(3), KILN_FFI_WORD(4), KILN_FFI_WORD(5),           \
+                 KILN_FFI_WORD(6), KILN_FFI_WORD(7));                                              \
+    return ::kiln::detail::call_from_ffi(&record, arguments, count, result);                       \
+  }                                                                                                \
   }

@@ -15,8 +15,7 @@ TEST(FoldedName, LongTemplateArgumentsAreLeftOut) {
   const std::string inner(90, 'x');
   EXPECT_EQ(folded_name("void cub::scan<cub::Policy<" + inner + ">, int>(int*, Op<float>)"),
             "void cub::scan<...>(int*, Op<float>)");
-  EXPECT_EQ(folded_name("void k<" + inner + ">(" + inner + ", " + inner + ")"),
-            "void k<...>(...)");
+  EXPECT_EQ(folded_name("void k<" + inner + ">(" + inner + ", " + inner + ")"), "void k<...>(...)");
 }
 
 TEST(FoldedName, OddNamesStayAsTheyAre) {
