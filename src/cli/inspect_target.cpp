@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/build_options.h"
-#include "cli/commands/bench_process.h"
+#include "cli/commands/bench/bench_process.h"
 #include "cli/device_code.h"
 #include "project/gpu.h"
 #include "project/home.h"

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/commands/bench_process.h"
+#include "cli/commands/bench/bench_process.h"
 #include "cli/options.h"
 #include "sys/process.h"
 

@@ -8,7 +8,7 @@
 
 #include "cli/build_options.h"
 #include "cli/command.h"
-#include "cli/commands/bench_process.h"
+#include "cli/commands/bench/bench_process.h"
 #include "cli/options.h"
 #include "measure/render.h"
 #include "sys/files.h"

@@ -10,7 +10,7 @@
 #include "cli/build_options.h"
 #include "cli/call_limit.h"
 #include "cli/command.h"
-#include "cli/commands/bench_process.h"
+#include "cli/commands/bench/bench_process.h"
 #include "cli/options.h"
 #include "cli/programs.h"
 #include "project/manifest.h"

@@ -10,7 +10,7 @@
 #include "build/plan/source_scan.h"
 #include "cli/build_options.h"
 #include "cli/call_limit.h"
-#include "cli/commands/bench_process.h"
+#include "cli/commands/bench/bench_process.h"
 #include "cli/programs.h"
 #include "sys/files.h"
 

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "build/plan/request.h"
 #include "cli/command.h"
-#include "cli/commands/tune_plan.h"
+#include "cli/commands/tune/tune_plan.h"
 
 namespace kiln::cli {
 

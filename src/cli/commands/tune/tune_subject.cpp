@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which earlier results still hold?
-#include "cli/commands/tune_subject.h"
+#include "cli/commands/tune/tune_subject.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/bench_cases.h"
+#include "cli/commands/bench/bench_cases.h"
 
 #include <fmt/format.h>
 

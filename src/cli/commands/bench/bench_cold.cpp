@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/bench_cold.h"
+#include "cli/commands/bench/bench_cold.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "binary/symbols.h"
 #include "cli/build_options.h"
 #include "cli/call_limit.h"
-#include "cli/commands/bench_process.h"
+#include "cli/commands/bench/bench_process.h"
 #include "cli/programs.h"
 #include "measure/cold.h"
 #include "measure/cold_process.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/bench_bound.h"
+#include "cli/commands/bench/bench_bound.h"
 
 namespace kiln::cli {
 

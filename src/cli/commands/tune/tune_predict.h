@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "cli/commands/tune_plan.h"
+#include "cli/commands/tune/tune_plan.h"
 #include "results/tune_prediction.h"
 
 namespace kiln::cli {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is to be tuned?
-#include "cli/commands/tune_plan.h"
+#include "cli/commands/tune/tune_plan.h"
 
 #include <fmt/format.h>
 

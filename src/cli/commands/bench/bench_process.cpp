@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/bench_process.h"
+#include "cli/commands/bench/bench_process.h"
 
 #include <fmt/format.h>
 #include <string.h>

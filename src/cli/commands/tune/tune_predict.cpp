@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/commands/tune_predict.h"
+#include "cli/commands/tune/tune_predict.h"
 
 #include <fmt/format.h>
 
