@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "binary/fatbin.h"
 #include "host/argument_value.h"
@@ -81,7 +82,7 @@ std::string short_name(std::string_view name) {
   if (!name.starts_with("_Z")) return std::string(name);
   size_t at = name.starts_with("_ZN") ? 3 : 2;
   std::string found(name);
-  while (at < name.size() && std::isdigit(static_cast<unsigned char>(name[at]))) {
+  while (at < name.size() && is_digit(name[at])) {
     size_t length = 0;
     const auto end = std::from_chars(name.data() + at, name.data() + name.size(), length).ptr;
     at = static_cast<size_t>(end - name.data());
