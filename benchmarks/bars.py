@@ -222,11 +222,11 @@ def library_bars(builds: Builds, repetitions: int, has_gpu: bool) -> list[Bar]:
         at_most(
             Bar(
                 "library with one float add op, one arch and PTX",
-                "under 108 KB",
+                "under 120 KB, of which symbols for other callers 40",
                 f"{size / 1000:.1f} KB",
             ),
             size,
-            80_000,
+            120_000,
         )
     ]
 
