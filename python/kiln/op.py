@@ -14,7 +14,6 @@ from typing import Any, Callable, Optional
 
 from torch._ops import OpOverload, OpOverloadPacket
 
-from ._callers.arrays import caller_of
 from ._fakes.rules import compile_rule, default_fake
 from ._no_backward import allow_traced_gradients, refuse_traced_gradients
 from ._overloads import callable_of
@@ -32,6 +31,16 @@ _OWN_NAMES = (
     "schemas",
     "setup_context",
 )
+
+
+def _caller_of() -> Optional[Callable[..., Any]]:
+    """What lets an op take arrays that are not torch's. A wheel of ops has a copy of this file and
+    not of that one: it takes torch's tensors."""
+    try:
+        from ._callers.arrays import caller_of
+    except ModuleNotFoundError:
+        return None
+    return caller_of
 
 
 class Op(OpOverloadPacket):
@@ -133,7 +142,7 @@ class Op(OpOverloadPacket):
         packet = _packet(self._qualified_op_name)
         self._op, self._overload_names = packet._op, packet._overload_names
         call = callable_of(self._kiln_overloads(), packet._op)
-        if library.takes_arrays():
+        if library.takes_arrays() and (caller_of := _caller_of()):
             call = caller_of(library, self.__name__, call)
         self.__call__ = call  # type: ignore[method-assign]
         self._kiln_records = tuple(records)

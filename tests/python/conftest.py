@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -42,6 +43,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def own_cache(tmp_path_factory):
     """Builds of the tests meet no cache of the user's and leave none."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_error_of_others():
+    """As on a GPU, a launch that failed is told to the next who asks: not to another file's tests,
+    which may run in this process."""
+    if "libkiln_engine" in Path("/proc/self/maps").read_text():
+        from kiln._launch.engine import need_engine
+
+        ctypes.CFUNCTYPE(ctypes.c_int)(need_engine().runtime_function(b"cudaGetLastError"))()
 
 
 @pytest.fixture(scope="session")

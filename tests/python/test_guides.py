@@ -95,6 +95,8 @@ def prepare(folder: Path, page: Path) -> None:
     for block in blocks_of(page.read_text()):
         if block.language == "cpp" and "weighted_sum" in block.text:
             (folder / "lists.cu").write_text(block.text)
+        elif named := re.match(r"(?://|#) (\w+\.\w+)\n", block.text):
+            (folder / named[1]).write_text(block.text)
 
 
 def environment(command: Path) -> dict[str, str]:

@@ -212,7 +212,7 @@ Result<int> run(const Options& options, Context& context) {
     context.print_json(to_json(findings));
   else if (!quiet_for_file && !findings.checks.empty())
     context.print(report::findings_text(findings));
-  return verdict(findings, options, failure, done.timed_out, context);
+  return verdict(findings, options, failure, done.timed_out || done.signal, context);
 }
 
 void add_file(CLI::App& app, const char* name, std::string& to, const char* text) {
