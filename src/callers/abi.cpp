@@ -45,12 +45,26 @@ PyObject* call_with_op(PyObject* route, PyObject* op, PyObject* const* args, int
   return PyObject_Vectorcall(route, longer.data(), static_cast<size_t>(count) + 1, names);
 }
 
+bool is_plain(const Caller& caller, PyObject* const* args, intptr_t count) {
+  if (!caller.plain_type || caller.first_array >= count) return false;
+  PyObject* type = PyObject_Type(args[caller.first_array]);
+  Py_DecRef(type);  // the array keeps it
+  return type == caller.plain_type;
+}
+
 PyObject* call(PyObject* self, PyObject* const* args, intptr_t count, PyObject* names) {
-  const auto& caller = *static_cast<Caller*>(PyCapsule_GetPointer(self, kCaller));
+  auto& caller = *static_cast<Caller*>(PyCapsule_GetPointer(self, kCaller));
+  if (is_plain(caller, args, count))
+    return PyObject_Vectorcall(caller.otherwise, args, static_cast<size_t>(count), names);
   const Ref array = first_array(caller, args, count, names);
   PyObject* route = array ? route_of(caller, array.get()) : caller.otherwise;
   if (!route) return nullptr;
-  if (is_none(route)) route = caller.otherwise;
+  if (is_none(route)) {
+    route = caller.otherwise;
+    if (array && !caller.plain_type && !is_none(route) &&
+        caller.info->parameters[caller.first_array].type == KILN_TYPE_TENSOR)
+      caller.plain_type = PyObject_Type(array.get());
+  }
   const bool here = is_none(route);
   const Ref yes(PyBool_FromLong(1));
   if (!here && route != yes.get()) {

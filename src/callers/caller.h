@@ -35,6 +35,9 @@ struct Caller {
   PyObject* next;       // the callable of the next overload, or None
   std::vector<PyObject*> names;
   int first_array;  // the first parameter that is a tensor; -1
+  // The first type of array whose calls went to `otherwise`: most calls are torch's, and pay for
+  // one comparison. Owned.
+  PyObject* plain_type;
   PyMethodDef method;
 };
 
