@@ -3,6 +3,7 @@
 // engine; nothing is timed.
 #pragma once
 
+#include "build/plan/request.h"
 #include "cli/command.h"
 #include "cli/commands/tune/tune_plan.h"
 #include "results/tune_prediction.h"
