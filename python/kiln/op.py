@@ -38,7 +38,9 @@ def _caller_of() -> Optional[Callable[..., Any]]:
     not of that one: it takes torch's tensors."""
     try:
         from ._callers.arrays import caller_of
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if not (error.name or "").endswith("._callers"):
+            raise
         return None
     return caller_of
 

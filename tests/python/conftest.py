@@ -47,8 +47,8 @@ def own_cache(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def no_error_of_others():
-    """As on a GPU, a launch that failed is told to the next who asks: not to another file's tests,
-    which may run in this process."""
+    """As on a GPU, the next call that asks for errors gets that of a failed launch. It must not be
+    one of another file's tests, which may run in this process."""
     if "libkiln_engine" in Path("/proc/self/maps").read_text():
         from kiln._launch.engine import need_engine
 

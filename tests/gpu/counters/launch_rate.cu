@@ -6,7 +6,7 @@
 __global__ void nothing(int* out) {
   if (out == nullptr && threadIdx.x > 2048) *out = 1;
 }
-// Keeps REGISTERS allocated: what a block needs is what ptxas was told, used or not.
+// Keeps REGISTERS allocated: a block takes what ptxas reserved, used or not.
 template <int REGISTERS>
 __global__ void __maxnreg__(REGISTERS) with_registers(int* out) {
   if (out == nullptr && threadIdx.x > 2048) *out = 1;

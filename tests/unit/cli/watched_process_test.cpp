@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is the failure of a process that kiln watches told once, and in the words that it was told in?
+// Does kiln report the failure of a process that it watches once, and in that process's own words?
 #include "cli/commands/watched_process.h"
 
 #include <gtest/gtest.h>
