@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does Nsight Compute count for a program? In several short runs, so that what is slow on a
-machine costs its own numbers alone.
+"""What does Nsight Compute count for a program? One run of ncu per program, the most telling
+programs first, and what is known is written after each run: a check that is cut off loses its tail
+alone.
 
-One run with all metrics needs many passes over each kernel and prints nothing before the last one
-has ended. Here each group of metrics is tried on one launch first. Groups that take too long are
-left out, and each run has a few launches, so that a run that is stopped loses only those.
+All metrics are asked for in one run, since the start of ncu and of the program costs more than the
+passes over a kernel. Where that does not work on a machine, groups of metrics are tried apart.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -19,7 +20,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 L1 = "l1tex__{}_pipe_lsu_mem_{}_op_{}.sum"
 FROM_LAUNCH = ["launch__registers_per_thread", "sm__maximum_warps_per_active_cycle_pct"]
@@ -34,34 +35,15 @@ BRANCHES = ["smsp__sass_branch_targets_threads_divergent.sum"]
 # source page has its own count of passes, made by patching SASS: that one is exact.
 SASS_PASSES = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 SASS_EQUAL = [SASS_PASSES.format(op) for op in ("ld", "st")]
-SASS = [
-    *BRANCHES,
-    *SASS_EQUAL,
-    *(SASS_PASSES.format(op) for op in ("ldsm", "ldgsts", "atom")),
-    *(f"smsp__sass_inst_executed_op_shared_{op}.sum" for op in ("ld", "st")),
-    "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared.sum",
-    *(
-        f"smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum"
-        for op in ("ld", "st", "ldsm")
-    ),
-    "memory_l1_wavefronts_shared",
-    "memory_l1_wavefronts_shared_ideal",
-]
+SASS = [*BRANCHES, *SASS_EQUAL]
 TIMES = [
     "gpu__time_duration.sum",
-    "sm__cycles_elapsed.max",
     "dram__bytes_read.sum",
     "dram__bytes_write.sum",
     "lts__t_sectors_op_read.sum",
     "lts__t_sectors_op_write.sum",
 ]
-ONLY_SHOWN = [
-    *(L1.format("t_sectors", "global", op) for op in ("atom", "red")),
-    "smsp__inst_executed.sum",
-    "smsp__sass_branch_targets.sum",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
-]
-ALL = MEMORY + SASS + TIMES + ONLY_SHOWN + FROM_LAUNCH
+ALL = MEMORY + SASS + TIMES + FROM_LAUNCH
 NOISY = [name for name in MEMORY if "shared" in name]
 
 
@@ -75,18 +57,19 @@ class Group(NamedTuple):
 # Times and DRAM bytes are those of cold caches; nothing else depends on them. Clocks stay as they
 # are for users: a bound has to hold at the clock that a GPU reaches.
 NO_FLUSH = ["--clock-control", "none", "--cache-control", "none"]
-GROUPS = [
+FLUSH = ["--clock-control", "none", "--cache-control", "all"]
+WHOLE = Group("whole", ALL, FLUSH)
+APART = [
     Group("memory", MEMORY + FROM_LAUNCH, NO_FLUSH),
     Group("sass", SASS, NO_FLUSH),
-    Group("times", TIMES + ONLY_SHOWN, ["--clock-control", "none", "--cache-control", "all"]),
-    # How much do the counters of L1 differ from run to run?
-    Group("second", NOISY, NO_FLUSH, "#2"),
-    Group("third", NOISY, NO_FLUSH, "#3"),
+    Group("times", TIMES, FLUSH),
 ]
-PROBE_S = 45.0  # for one launch with the metrics of a group
+# How much do the counters of L1 differ from run to run?
+SECOND = Group("second", NOISY, NO_FLUSH, "#2")
+PROBE_S = 30.0  # for one launch with the metrics of a group
 RUN_S = 60.0
-LAUNCHES = 48  # of one run
-TOO_SLOW_S = 8.0  # per launch: such a group is left out
+LAUNCHES = 64  # of one run
+TOO_SLOW_S = 8.0  # per launch: the rest of the program is left out
 
 
 def rows_of(text: str, suffix: str = "") -> list[dict[str, Any]]:
@@ -107,6 +90,43 @@ def rows_of(text: str, suffix: str = "") -> list[dict[str, Any]]:
     return launches
 
 
+def limited(
+    words: list[str],
+    seconds: float,
+    log: Path,
+    environment: dict[str, str] | None = None,
+    folder: Path | None = None,
+) -> tuple[str, float]:
+    """Runs a command; why it failed, or nothing, and how long it took. Its output goes to a file:
+    a child that outlives it would hold a pipe open. `timeout` ends it even when this process is
+    itself ended meanwhile."""
+    if seconds < 1:
+        return "no time left", 0.0
+    begin = time.monotonic()
+    with log.open("wb") as output:
+        job = subprocess.Popen(
+            ["timeout", "-k", "3", f"{seconds:.0f}", *words],
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = job.wait(timeout=seconds + 6)
+        except subprocess.TimeoutExpired:
+            status = -signal.SIGKILL
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(job.pid, signal.SIGKILL)
+    took = time.monotonic() - begin
+    if status == 0:
+        return "", took
+    if status in (124, 137, -signal.SIGKILL):
+        return f"stopped after {seconds:.0f} s", took
+    return f"exit status {status}: {log.read_text(errors='replace')[-800:]}", took
+
+
 class Ncu:
     """Runs ncu with a limit; keeps what it printed in OUT/ncu-logs."""
 
@@ -115,20 +135,6 @@ class Ncu:
         self.logs = out / "ncu-logs"
         self.logs.mkdir(parents=True, exist_ok=True)
         self.end = time.monotonic() + seconds
-
-    def known(self, metrics: list[str]) -> list[str]:
-        """Those that this ncu has for an H200: one unknown name would end a run. Metrics of the
-        source page are not in its list."""
-        words = [self.program, "--query-metrics", "--chip", "gh100"]
-        try:
-            text = subprocess.run(words, capture_output=True, text=True, timeout=60).stdout
-        except (OSError, subprocess.TimeoutExpired):
-            return metrics
-        (self.logs / "metrics.txt").write_text(text)
-        names = {line.split()[0] for line in text.splitlines() if line.strip()}
-        if "smsp__inst_executed" not in names:
-            return metrics
-        return [m for m in metrics if m.split(".")[0] in names or not m.startswith("smsp__sass")]
 
     def left(self) -> float:
         return self.end - time.monotonic()
@@ -142,29 +148,12 @@ class Ncu:
         words += ["--log-file", str(log), "--metrics", ",".join(group.metrics), *group.options]
         words += ["--launch-skip", str(first), "--launch-count", str(count)]
         words += [str(one["built"]), *one["arguments"]]
-        begin = time.monotonic()
         # ncu locks a file in TMPDIR, which a program left over from a stopped run would hold.
         with tempfile.TemporaryDirectory() as scratch:
-            job = subprocess.Popen(
-                words,
-                cwd=one.get("folder"),
-                env={**os.environ, "TMPDIR": scratch},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                text=True,
-                errors="replace",
-            )
-            why = ""
-            try:
-                text, _ = job.communicate(timeout=max(limit, 1.0))
-                why = text[-800:] if job.returncode else ""
-            except subprocess.TimeoutExpired:
-                why = f"stopped after {limit:.0f} s"
-                os.killpg(job.pid, signal.SIGKILL)
-                job.wait()
+            more = {"TMPDIR": scratch}
+            said, seconds = limited(words, limit, log.with_suffix(".out"), more, one.get("folder"))
         found = rows_of(log.read_text(errors="replace"), group.suffix) if log.exists() else []
-        return found, time.monotonic() - begin, "" if found else why or "no launches"
+        return found, seconds, "" if found else said or "no launches"
 
 
 def keep(result: dict[str, Any], first: int, rows: list[dict[str, Any]]) -> None:
@@ -176,52 +165,53 @@ def keep(result: dict[str, Any], first: int, rows: list[dict[str, Any]]) -> None
             launches.append(row)
 
 
-def usable(ncu: Ncu, one: dict[str, Any], group: Group) -> list[Group]:
-    """The group as it works on this machine, by one launch: by replay of kernels, else of the
-    program; none where neither works."""
-    group = group._replace(
-        metrics=ncu.known(group.metrics) if group.name == "sass" else group.metrics
-    )
-    plain = group._replace(metrics=[m for m in group.metrics if not m.startswith("memory_")])
-    whole = plain._replace(options=[*group.options, "--replay-mode", "application"])
-    for way in (group, plain, whole):
-        rows, took, why = ncu.run(one, way, 0, 1, min(PROBE_S, ncu.left()))
-        print(f"probe of {group.name}: {len(rows)} launches, {took:.1f} s {why}", flush=True)
-        if rows:
-            return [way]
-    return []
+def works(ncu: Ncu, one: dict[str, Any], group: Group) -> bool:
+    rows, took, why = ncu.run(one, group, 0, 1, min(PROBE_S, ncu.left()))
+    print(f"probe of {group.name}: {len(rows)} launches, {took:.1f} s {why}", flush=True)
+    return bool(rows)
 
 
-# Which programs a group runs; groups that are not in it run none, an empty list means all.
-Plan = dict[str, list[str]]
-
-
-def read_plan(text: str) -> Plan:
-    """Of "memory,sass=unseen+large": the group memory of all programs, sass of two."""
-    plan: Plan = {}
-    for word in text.split(","):
-        name, _, programs = word.partition("=")
-        plan[name] = programs.split("+") if programs else []
-    return plan
+def usable(ncu: Ncu, one: dict[str, Any]) -> list[Group]:
+    """The groups that work on this machine, by one launch each."""
+    if works(ncu, one, WHOLE):
+        return [WHOLE]
+    return [group for group in APART if works(ncu, one, group)]
 
 
 def count(
-    jobs: list[dict[str, Any]], out: Path, seconds: float, most: int, plan: Plan | None = None
+    jobs: list[dict[str, Any]],
+    ready: Callable[[dict[str, Any]], str],
+    out: Path,
+    seconds: float,
+    most: int,
 ) -> dict[str, Any]:
-    """Of each program {launches: [{kernel, metrics}]} or {why}. `most`: of a public program."""
+    """Of each program {launches: [{kernel, metrics}]}, {missing} or {why}. `ready` waits until a
+    program is built, and says why it is not; `most`: launches of a public program."""
     ncu = Ncu(out, seconds)
     result: dict[str, Any] = {}
-    wanted = [each for each in GROUPS if plan is None or each.name in plan]
-    for group in [one for each in wanted for one in usable(ncu, jobs[0], each)]:
-        named = (plan or {}).get(group.name)
-        for one in jobs:
-            if named and one["name"] not in named:
-                continue
-            if group.suffix and not named and not one.get("repeat"):
-                continue
+    groups: list[Group] = []
+    for one in jobs:
+        why = ready(one)
+        if why:
+            result[one["name"]] = {"why": why}
+            print(f"{one['name']}: not built: {why}", flush=True)
+            continue
+        groups = groups or usable(ncu, one)
+        for group in groups:
             collect(ncu, one, group, most, result.setdefault(one["name"], {}))
-            (out / "ncu.json").write_text(json.dumps(result, indent=1))
+            replace_text(out / "ncu.json", json.dumps(result, indent=1))
+    for one in jobs:
+        if one.get("repeat") and "launches" in result.get(one["name"], {}) and ncu.left() > 10:
+            collect(ncu, one, SECOND, most, result[one["name"]])
+    replace_text(out / "ncu.json", json.dumps(result, indent=1))
     return result
+
+
+def replace_text(path: Path, text: str) -> None:
+    """In whole: who reads it meanwhile, or ends this process, finds no half of a file."""
+    beside = path.with_suffix(".new")
+    beside.write_text(text)
+    beside.replace(path)
 
 
 def collect(ncu: Ncu, one: dict[str, Any], group: Group, most: int, into: dict[str, Any]) -> None:
