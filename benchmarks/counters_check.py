@@ -134,31 +134,63 @@ def by_ncu(out: Path, deadline: float, only: list[str]) -> int:
     return 1 if any("why" in found for found in result.values()) else 0
 
 
-def count_on_engine(one: dict[str, Any], built: Path, deadline: float) -> dict[str, Any]:
-    """Its launches, or why there are none."""
-    kiln = os.environ.get("KILN_BIN") or str(ROOT / "build/release/stage/kiln/bin/kiln")
-    program, counts = built / one["name"], built / f"{one['name']}.jsonl"
-    report = built / f"{one['name']}.json"
-    counts.unlink(missing_ok=True)
-    build = [kiln, "build", "--program", *one["sources"], "--arch", "9.0", "-o", program]
-    build += [f"-I{each}" for each in one.get("include", [])]
-    build += [word for each in one.get("defines", []) for word in ("-D", each)]
-    here = {"PATH": f"{Path(kiln).parent}:{os.environ['PATH']}"}
-    counted = {**here, "KILN_DEVICE": "engine", "KILN_ENGINE_COUNTERS": str(counts)}
-    for words, log, env, folder in (
-        (build, built / f"{one['name']}.build.log", here, None),
-        ([program, *one["arguments"]], built / f"{one['name']}.log", counted, one.get("folder")),
-        ([kiln, "counters", counts, "--json"], report, here, None),
-    ):
+class Counting:
+    """One program on the engine, until a deadline."""
+
+    def __init__(self, one: dict[str, Any], built: Path, deadline: float) -> None:
+        self.kiln = os.environ.get("KILN_BIN") or str(ROOT / "build/release/stage/kiln/bin/kiln")
+        self.one, self.built, self.deadline = one, built, deadline
+        self.environment = {"PATH": f"{Path(self.kiln).parent}:{os.environ['PATH']}"}
+
+    def file(self, ending: str) -> Path:
+        return self.built / f"{self.one['name']}{ending}"
+
+    def run(self, words: list[Any], log: Path, folder: Path | None = None, **more: str) -> None:
         # Below ncu's priority, where that runs beside.
         line = ["nice", "-n", "10", *(str(word) for word in words)]
-        why = limited(line, deadline - time.monotonic(), log, env, folder)[0]
+        left = self.deadline - time.monotonic()
+        why = limited(line, left, log, {**self.environment, **more}, folder)[0]
         if why:
-            return {"why": why[-1500:]}
+            raise RuntimeError(why[-1500:])
+
+    def build(self) -> None:
+        words = [self.kiln, "build", "--program", *self.one["sources"], "--arch", "9.0"]
+        words += ["-o", self.file("")]
+        words += [f"-I{each}" for each in self.one.get("include", [])]
+        words += [word for each in self.one.get("defines", []) for word in ("-D", each)]
+        self.run(words, self.file(".build.log"))
+
+    def launches(self, schedule: int) -> list[dict[str, Any]]:
+        counts, report = self.file(f"-{schedule}.jsonl"), self.file(f"-{schedule}.json")
+        counts.unlink(missing_ok=True)
+        words = [self.file(""), *self.one["arguments"]]
+        settings = {"KILN_DEVICE": "engine", "KILN_ENGINE_COUNTERS": str(counts)}
+        settings["KILN_ENGINE_SCHEDULE"] = str(schedule)
+        self.run(words, self.file(f"-{schedule}.log"), self.one.get("folder"), **settings)
+        self.run([self.kiln, "counters", counts, "--json"], report)
+        text = report.read_text()
+        return json.loads(text[text.index("{") :])["launches"]  # below warnings
+
+
+def count_on_engine(one: dict[str, Any], built: Path, deadline: float) -> dict[str, Any]:
+    """Its launches, or why there are none."""
+    counting = Counting(one, built, deadline)
+    try:
+        counting.build()
+        launches = counting.launches(0)
+    except RuntimeError as error:
+        return {"why": str(error)}
     keys = ("kernel", "metrics", "bound", "sass")
-    text = report.read_text()
-    launches = json.loads(text[text.index("{") :])["launches"]  # below warnings
-    return {"launches": [{key: each[key] for key in keys if key in each} for each in launches]}
+    kept = [{key: each[key] for key in keys if key in each} for each in launches]
+    # Where the results of atomics are used, counts may depend on the order of warps: do they?
+    if any(each["metrics"]["global_atom_requests"] for each in launches):
+        try:
+            for each, again in zip(kept, counting.launches(7)):
+                values = {name: again["metrics"].get(name) for name in EQUAL}
+                each["in_another_order"] = values
+        except RuntimeError as error:
+            print(f"{one['name']} in another order: {error}", flush=True)
+    return {"launches": kept}
 
 
 def by_engine(out: Path, deadline: float, only: list[str]) -> int:

@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 L1 = "l1tex__{}_pipe_lsu_mem_{}_op_{}.sum"
+L1_PASSES = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 FROM_LAUNCH = ["launch__registers_per_thread", "sm__maximum_warps_per_active_cycle_pct"]
 MEMORY = [
     *(L1.format("t_requests", "global", op) for op in ("ld", "st", "atom", "red")),
     *(L1.format("t_sectors", "global", op) for op in ("ld", "st")),
     *(L1.format("data_bank_conflicts", "shared", op) for op in ("ld", "st")),
-    *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")),
+    *(L1_PASSES.format(op) for op in ("ld", "st")),
 ]
 BRANCHES = ["smsp__sass_branch_targets_threads_divergent.sum"]
 # The counters of L1 above add what waits for other traffic, and differ from run to run. ncu's

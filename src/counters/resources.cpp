@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "counters/follow_sass.h"
 #include "counters/sass.h"
 #include "inspect/analysis.h"
 
@@ -67,7 +68,7 @@ void CubinReader::add_resources(const results::CounterProgram* program,
   if (program) {
     auto [sass, added] = file.sass.try_emplace(launch.mangled);
     if (added) sass->second = read_sass(*file.analysis, *row);
-    follow_sass(sass->second, *program, counted);
+    report->sass = follow_sass(sass->second, *program, counted);
   }
   results::KernelResources out;
   out.arch = row->arch_text();

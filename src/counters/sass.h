@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did ptxas make of the PTX that ran? A GPU counts SASS: loads of shared memory that ptxas
-// joined are one access there, and a branch that became predicates is none.
-//
-// A cubin with line information maps each SASS instruction to its line of PTX, so both can be found
-// without a disassembler.
+// What did ptxas make of each line of PTX? A cubin with line information maps each SASS instruction
+// to its line of PTX, so both can be found without a disassembler.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "inspect/analysis.h"
-#include "results/counters.h"
 
 namespace kiln::counters {
+
+enum class Access : uint8_t { SharedLoad, SharedStore, GlobalLoad, GlobalStore };
+inline constexpr size_t kAccesses = 4;
 
 // Of one line of PTX.
 struct SassOfLine {
   uint32_t instructions = 0;
-  uint32_t branches = 0;                             // conditional ones
-  uint32_t shared_loads = 0, shared_load_bytes = 0;  // bytes: of the widest
-  uint32_t shared_stores = 0, shared_store_bytes = 0;
+  uint32_t branches = 0;                               // conditional ones
+  std::array<std::vector<uint32_t>, kAccesses> bytes;  // of each access, by its kind
+  bool moved = false;  // an access is behind a branch that PTX has behind it
+
+  const std::vector<uint32_t>& of(Access kind) const { return bytes[static_cast<size_t>(kind)]; }
 };
 
 struct SassOfKernel {
@@ -33,10 +35,5 @@ struct SassOfKernel {
 
 // Empty where the cubin has no such table.
 SassOfKernel read_sass(const inspect::Analysis& analysis, const inspect::KernelRow& row);
-
-// Changes the counts of a launch to what its SASS does. Nothing happens where the PTX that ran is
-// not the one that the cubin was made from.
-void follow_sass(const SassOfKernel& sass, const results::CounterProgram& program,
-                 results::CounterLaunch* launch);
 
 }  // namespace kiln::counters

@@ -82,6 +82,17 @@ static void describe(Fields& field, Advice& advice) {
 }
 
 template <class Fields>
+static void describe(Fields& field, SassChange& change) {
+  field("of", change.of);
+  field("ptx", change.ptx);
+  field("absent", change.absent);
+  field("other_width", change.other_width);
+  field("copies", change.copies);
+  field("moved", change.moved);
+  field("added", change.added);
+}
+
+template <class Fields>
 static void describe(Fields& field, LaunchReport& launch) {
   field("number", launch.number);
   field("kernel", launch.kernel);
@@ -92,6 +103,7 @@ static void describe(Fields& field, LaunchReport& launch) {
   field("lines", launch.lines);
   field("resources", launch.resources);
   field("no_resources", launch.no_resources);
+  field.maybe("sass", launch.sass);
   field("bound", launch.bound);
   field("advice", launch.advice);
 }

@@ -61,6 +61,18 @@ struct Advice {
   std::string text;
 };
 
+// What ptxas did to one kind of instruction of a kernel, by the line table of its cubin: why a GPU
+// may count otherwise than PTX has it.
+struct SassChange {
+  std::string of;            // "global loads", "branches"
+  uint32_t ptx = 0;          // instructions of PTX that were executed
+  uint32_t absent = 0;       // of these: without an instruction of their own in SASS
+  uint32_t other_width = 0;  // narrower or wider there
+  uint32_t copies = 0;       // several times there: unrolled, or in several paths
+  uint32_t moved = 0;        // behind a branch that they were before
+  uint32_t added = 0;        // instructions of SASS that no such PTX asked for
+};
+
 struct LaunchReport {
   uint64_t number = 0;
   std::string kernel;
@@ -69,7 +81,8 @@ struct LaunchReport {
   NamedNumbers metrics;
   std::vector<CounterLine> lines;
   std::optional<KernelResources> resources;
-  std::string no_resources;  // why there are none
+  std::string no_resources;                     // why there are none
+  std::optional<std::vector<SassChange>> sass;  // none: the cubin has no lines of this PTX
   Bound bound;
   std::vector<Advice> advice;
 };

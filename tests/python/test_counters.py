@@ -99,6 +99,15 @@ def test_lines_strides_and_atomics(command: Path, folder: Path) -> None:
     assert report["launches"][-1]["resources"]["registers"] > 0
 
 
+def test_atomics_that_have_no_reduction(command: Path, folder: Path) -> None:
+    report = json.loads(
+        run(command, "counted.cu", "unlocked", "zeros:i32:32", "--json", cwd=folder)
+    )
+    counts = report["launches"][-1]["metrics"]
+    assert counts["global_atom_requests"] == 2, "an exchange and a comparison"
+    assert counts["global_red_requests"] == 1, "a maximum whose result is not used"
+
+
 def test_requirements_and_baselines(command: Path, folder: Path) -> None:
     words = ["counted.cu", "scaled", "randn:f32:8192"]
     good = "ld_sectors_per_request[counted.cu:7] <= 4"

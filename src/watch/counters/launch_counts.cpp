@@ -34,7 +34,7 @@ void move(Counts& counts, Metric from, Metric to) {
 
 void finish_counts(const ListedInstruction& listed, Counts& counts) {
   if (!listed.conditional) counts[Metric::branches] = counts[Metric::branches_divergent] = 0;
-  if (listed.result_unread && counts[Metric::global_atom_requests]) {
+  if (listed.becomes_reduction && counts[Metric::global_atom_requests]) {
     move(counts, Metric::global_atom_requests, Metric::global_red_requests);
     move(counts, Metric::global_atom_sectors, Metric::global_red_sectors);
     move(counts, Metric::global_atom_bytes, Metric::global_red_bytes);

@@ -49,6 +49,12 @@ std::vector<uint32_t> reads_of(const ptx::Body& body) {
   return reads;
 }
 
+// PTX and SASS have no reduction that exchanges or compares: these stay atomics, read or not.
+bool has_reduction(const ptx::Instruction& ins) {
+  return std::none_of(ins.modifiers.begin(), ins.modifiers.end(),
+                      [](std::string_view word) { return word == "exch" || word == "cas"; });
+}
+
 bool result_is_unread(const ptx::Instruction& ins, const std::vector<uint32_t>& reads) {
   if (ins.operands.empty()) return true;
   const ptx::Operand& to = ins.operands[0];
@@ -107,9 +113,22 @@ const ptx::Operand* address_of(const ptx::Instruction& ins) {
   return nullptr;
 }
 
+// Variables of shared memory are neighbours, in an order that ptxas chooses.
 bool have_one_base(const ptx::Operand& a, const ptx::Operand& b) {
-  return a.base_is_register == b.base_is_register &&
-         (a.base_is_register ? a.reg == b.reg : a.name == b.name);
+  return a.base_is_register == b.base_is_register && (!a.base_is_register || a.reg == b.reg);
+}
+bool are_near(const ptx::Operand& a, const ptx::Operand& b) {
+  if (!a.base_is_register && a.name != b.name) return true;
+  const int64_t distance = b.offset - a.offset;
+  return distance != 0 && distance > -16 && distance < 16;
+}
+
+// "ld.shared.f32" and "ld.shared.u32" are one access to ptxas.
+bool have_one_width(const ptx::Instruction& a, const ptx::Instruction& b) {
+  if (a.mnemonic != b.mnemonic || a.modifiers.size() != b.modifiers.size() || a.modifiers.empty())
+    return false;
+  return std::equal(a.modifiers.begin(), a.modifiers.end() - 1, b.modifiers.begin()) &&
+         a.modifiers.back().substr(1) == b.modifiers.back().substr(1);
 }
 
 // Those of one opcode and base within 16 bytes of each other. Whether ptxas joined them, its code
@@ -124,11 +143,9 @@ void find_mergeable(const ptx::Body& body, std::vector<ListedInstruction>& liste
     for (size_t k = i + 1; k < end; ++k) {
       const ptx::Operand* other = address_of(body.instructions[k]);
       if (!other || listed[k].kind != ptx::Kind::Memory ||
-          body.instructions[k].text() != ins.text() || !have_one_base(*at, *other))
+          !have_one_width(body.instructions[k], ins) || !have_one_base(*at, *other))
         continue;
-      const int64_t distance = other->offset - at->offset;
-      if (distance != 0 && distance > -16 && distance < 16)
-        listed[i].may_merge = listed[k].may_merge = true;
+      if (are_near(*at, *other)) listed[i].may_merge = listed[k].may_merge = true;
     }
   }
 }
@@ -155,7 +172,7 @@ Listing list_program(const engine::Program& program) {
       const ptx::Form& form = ptx::forms()[match->form];
       facts.kind = ptx::kind_of(match->form);
       facts.conditional = ins.guard != ptx::kNoRegister || !form.has(ptx::kGuarded);
-      facts.result_unread = result_is_unread(ins, reads);
+      facts.becomes_reduction = has_reduction(ins) && result_is_unread(ins, reads);
       for (const std::string_view word : ins.modifiers)
         facts.rounds |= word.starts_with('f') && word.find_first_of("136") == 1;
       find_flops(ins, *match, &facts);

@@ -13,10 +13,10 @@ namespace kiln::watch {
 
 struct ListedInstruction {
   ptx::Kind kind = ptx::Kind::Integer;
-  bool conditional = false;    // a branch that may go two ways
-  bool result_unread = false;  // of an atomic: ptxas makes a reduction of it
-  bool rounds = false;         // of an atomic: of floats, whose lanes cannot be added up first
-  bool may_merge = false;      // beside others with the same base (results::OtherWidths)
+  bool conditional = false;        // a branch that may go two ways
+  bool becomes_reduction = false;  // an atomic whose result nothing reads
+  bool rounds = false;             // of an atomic: of floats, whose lanes cannot be added up first
+  bool may_merge = false;          // beside others with the same base (results::OtherWidths)
   // What a lane computes, or of a matrix instruction the warp.
   results::Metric flops_of = results::Metric::flops_fp32;
   uint32_t flops = 0;
