@@ -100,20 +100,39 @@ constexpr Leak kLeaks[] = {
 #undef LEAK
 };
 
+// "double half(": the source declares a function of this name. Nothing but a type stands there; a
+// call has an operator or one of these words before it.
+bool declares(std::string_view code, size_t at, size_t end) {
+  end = code.find_first_not_of(" \t\r\n", end);
+  size_t last = code.substr(0, at).find_last_not_of(" \t\r\n");
+  if (end == std::string_view::npos || code[end] != '(' || last == std::string_view::npos ||
+      last + 1 == at || !is_word(code[last]))
+    return false;
+  size_t first = last;
+  while (first > 0 && is_word(code[first - 1])) --first;
+  std::string_view before = code.substr(first, last + 1 - first);
+  for (std::string_view word : {"return", "throw", "else", "do", "case", "and", "or", "not"})
+    if (before == word) return false;
+  return true;
+}
+
+// Does the source use the name as one that it does not declare itself?
+bool is_leaked(std::string_view code, std::string_view name) {
+  bool used = false;
+  for (size_t at = code.find(name); at != std::string_view::npos; at = code.find(name, at + 1)) {
+    size_t end = at + name.size();
+    if ((at > 0 && is_word(code[at - 1])) || (end < code.size() && is_word(code[end]))) continue;
+    if (declares(code, at, end)) return false;
+    used = true;
+  }
+  return used;
+}
+
 std::set<std::string> leaked_headers(std::string_view code) {
   std::set<std::string> found;
-  for (const Leak& leak : kLeaks) {
-    if (found.contains(std::string(leak.header))) continue;
-    for (size_t at = code.find(leak.word); at != std::string_view::npos;
-         at = code.find(leak.word, at + 1)) {
-      size_t end = at + leak.word.size();
-      bool whole =
-          (at == 0 || !is_word(code[at - 1])) && (end == code.size() || !is_word(code[end]));
-      if (!whole) continue;
+  for (const Leak& leak : kLeaks)
+    if (!found.contains(std::string(leak.header)) && is_leaked(code, leak.word))
       found.emplace(leak.header);
-      break;
-    }
-  }
   return found;
 }
 

@@ -144,6 +144,20 @@ TEST(Scan, TorchsHeadersAreNamedAndNotLookedThrough) {
   EXPECT_EQ(facts.leaked, std::set<std::string>{"map"});
 }
 
+TEST(Scan, AFunctionOfTheSourceIsNotCudasTypeOfThatName) {
+  sys::FakeFiles files;
+  auto leaked = [&](std::string text) {
+    files.add("/p/a.cpp", "#include <torch/extension.h>\n" + text);
+    return scan_source(files, "/p/a.cpp", {}).leaked;
+  };
+  const std::set<std::string> fp16{"cuda_fp16.h"};
+  EXPECT_EQ(leaked("double half(double x) { return x / 2; }\nauto y = half(3);"),
+            std::set<std::string>{});
+  EXPECT_EQ(leaked("half f(float x);"), fp16);
+  EXPECT_EQ(leaked("auto f(float x) { return half(x); }"), fp16);
+  EXPECT_EQ(leaked("auto f(float x) { return 2 * half (x); }"), fp16);
+}
+
 TEST(Scan, ALambdaOfAHeadersFunctionIsNotTheSourcesOwn) {
   sys::FakeFiles files;
   files.add("/p/a.cu", "#include \"b.h\"\n")
