@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean docs format test tidy wheel \
   fuzz test-asan test-limits test-long test-programs-asan test-python-long test-sanitize test-staleness test-storm \
-  test-tsan test-qemu test-ray test-torch-versions test-wheel-versions \
+  test-tsan test-qemu test-ray test-torch-versions test-triton-versions test-wheel-versions \
   bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo "make test-qemu            the engine's units on the other CPU, by qemu; interpreted and compiled"
 	@echo "make test-ray             kiln tune on two Ray workers; PYTHON names a Python that has ray"
 	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
+	@echo "make test-triton-versions  Triton kernels on the engine with each Triton from 3.4; 700 MB each"
 	@echo "make test-wheel-versions  one wheel in six versions of torch and three of Python"
 	@echo
 	@echo "What things cost; pages in docs/results"
@@ -80,6 +81,11 @@ test-torch-versions:
 	@tools/bootstrap all
 	@tools/build release
 	@tools/torch-matrix
+
+test-triton-versions:
+	@tools/bootstrap all
+	@tools/build release
+	@tools/triton-versions --write docs/results
 
 test-wheel-versions:
 	@tools/bootstrap all

@@ -8,7 +8,11 @@
 namespace kiln::callers {
 namespace {
 
-constexpr const char* kCaller = "kiln.caller";  // of the capsule that a callable is bound to
+// A callable is bound to a capsule without a name: only this file makes and reads it, and comparing
+// names would cost more than the rest of what a call with torch's tensors pays here.
+Caller& caller_of(PyObject* self) {
+  return *static_cast<Caller*>(PyCapsule_GetPointer(self, nullptr));
+}
 
 // Borrowed: None for torch, True for this library, or a callable that takes the call.
 PyObject* route_of(const Caller& caller, PyObject* array) {
@@ -53,7 +57,7 @@ bool is_plain(const Caller& caller, PyObject* const* args, intptr_t count) {
 }
 
 PyObject* call(PyObject* self, PyObject* const* args, intptr_t count, PyObject* names) {
-  auto& caller = *static_cast<Caller*>(PyCapsule_GetPointer(self, kCaller));
+  Caller& caller = caller_of(self);
   if (is_plain(caller, args, count))
     return PyObject_Vectorcall(caller.otherwise, args, static_cast<size_t>(count), names);
   const Ref array = first_array(caller, args, count, names);
@@ -112,6 +116,6 @@ extern "C" __attribute__((visibility("default"))) PyObject* kiln_new_caller(
     if (first || plain) caller->first_array = static_cast<int>(i);
   }
   caller->method = {caller->info->name, call, kFastWithKeywords, caller->info->schema};
-  const Ref self(PyCapsule_New(caller, kCaller, nullptr));
+  const Ref self(PyCapsule_New(caller, nullptr, nullptr));
   return self ? PyCFunction_NewEx(&caller->method, self.get(), nullptr) : nullptr;
 }

@@ -86,7 +86,10 @@ Token Lexer::next() {
       bool exponent_sign = !hex && (d == '+' || d == '-') &&
                            (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E') &&
                            text_.substr(begin, at_ - begin).find('.') != std::string_view::npos;
-      bool fraction = d == '.' && !hex && at_ + 1 < text_.size() && is_digit(text_[at_ + 1]);
+      // "20." is a number too, and stands in inline assembly.
+      bool fraction = d == '.' && !hex && at_ + 1 < text_.size() &&
+                      (is_digit(text_[at_ + 1]) || !is_name_part(text_[at_ + 1])) &&
+                      text_.substr(begin, at_ - begin).find('.') == std::string_view::npos;
       if (!is_digit(d) && !is_name_start(d) && !exponent_sign && !fraction) break;
       ++at_;
     }

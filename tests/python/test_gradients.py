@@ -226,6 +226,29 @@ def test_ops_without_a_backward_say_so(smooth, x):
     assert "it writes to its arguments" in str(report)
 
 
+def test_a_function_without_gradients_says_so(x):
+    def doubled(x):
+        return x.detach() * 2
+
+    rows = {row.variant: row for row in checked(doubled, x, reference=lambda x: x * 2).rows}
+    assert rows["gradients"].outcome == "skipped"
+    assert "autograd.Function" in rows["gradients"].detail
+    # Tensors that ask for gradients expect some.
+    fails(doubled, x.clone().requires_grad_(), reference=lambda x: x * 2)
+
+
+def test_an_autograd_function_without_gradients_fails(x):
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            out = x * 2
+            ctx.mark_non_differentiable(out)
+            return out
+
+    error = fails(Doubled.apply, x, reference=lambda x: x * 2)
+    assert "no result of the op requires a gradient" in str(error)
+
+
 def test_gradients_can_be_left_out(smooth, x):
     report = checked(with_gelu(smooth, lambda x: x), x, gradients=False)
     assert not any("gradient" in row.variant for row in report.rows)

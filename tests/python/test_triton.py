@@ -31,6 +31,8 @@ import kiln.triton  # noqa: E402
 sys.path.insert(0, str(ROOT / "tests" / "triton"))
 import kernels  # noqa: E402
 
+WITHOUT_A_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="torch.cuda answers itself")
+
 
 @pytest.fixture(params=TARGETS)
 def target(request):
@@ -188,6 +190,58 @@ def test_the_autotuner_takes_the_first_valid_configuration(target, capfd):
     assert kernels.matmul_kernel.best_config.kwargs["BM"] == 64  # the first needs too much memory
     kernels.matmul(a, b)
     assert capfd.readouterr().err == ""
+
+
+def blocks_of_descriptors(given):
+    for name in ("source", "target"):
+        given[name].block_shape = [given["BLOCK"], 32]
+
+
+copy_tuned = triton.autotune(
+    [triton.Config({"BLOCK": 16}, pre_hook=blocks_of_descriptors)], key=["rows"]
+)(copy_described)
+
+
+def test_a_configuration_prepares_its_arguments(target):
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    x, out = torch.randn(60, 32), torch.zeros(60, 32)
+    # The block is of another size until the configuration's hook has run.
+    copy_tuned[(4,)](*(TensorDescriptor.from_tensor(one, [1, 1]) for one in (x, out)), 60)
+    assert torch.equal(out, x + 1)
+
+
+@triton.autotune([triton.Config({"BLOCK": size}) for size in (64, 16, 16)], key=[])
+@triton.jit
+def small_blocks(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK < 64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) + 1, mask=at < n)
+
+
+def test_a_configuration_may_be_listed_twice(target):
+    small_blocks.cache.clear()
+    x, out = torch.randn(60), torch.zeros(60)
+    small_blocks[lambda meta: (triton.cdiv(60, meta["BLOCK"]),)](x, out, 60)
+    assert torch.equal(out, x + 1) and small_blocks.best_config.kwargs == {"BLOCK": 16}
+
+
+@WITHOUT_A_GPU
+def test_torch_cuda_answers_for_the_target(target):
+    capability = (8, 0) if target == "sm_80" else (9, 0)
+    assert torch.cuda.get_device_capability() == torch.cuda.get_device_capability(0) == capability
+    with torch.cuda.device(torch.ones(1).device):
+        properties = torch.cuda.get_device_properties("cuda")
+    assert properties.multi_processor_count == (108 if target == "sm_80" else 132)
+    assert (properties.major, properties.minor) == capability
+    torch.cuda.synchronize()
+    assert torch.cuda.current_stream().cuda_stream == 0 and not torch.cuda.is_available()
+    kiln.triton.disable()
+    try:
+        with pytest.raises((RuntimeError, AssertionError)):
+            torch.cuda.get_device_capability()
+    finally:
+        kiln.triton.enable(target)
 
 
 @triton.jit

@@ -83,6 +83,10 @@ class Gradients:
         with torch_module().enable_grad(), poisoned(call.device, "junk"):
             mine = self._differentiable(self.op, leaves)
             if not mine.outputs:
+                if self._promises_none(call):
+                    raise NotDifferentiable(
+                        "the function's results have none: a torch.autograd.Function gives them"
+                    )
                 raise AssertionError(
                     "no result of the op requires a gradient, though its inputs do"
                 )
@@ -100,6 +104,16 @@ class Gradients:
             name: self._compared(name, ours, theirs)
             for (name, _), ours, theirs in zip(mine.leaves, got, expected)
         }
+
+    def _promises_none(self, call: Call) -> bool:
+        """A plain function, such as the wrapper of a Triton kernel, need not have gradients, unless
+        it is an autograd.Function or the caller's tensors ask for them."""
+        function = getattr(self.op, "__self__", None)
+        is_autograd = isinstance(function, type) and issubclass(
+            function, torch_module().autograd.Function
+        )
+        asked = any(tensor.requires_grad for tensor in call.tensors())
+        return call.overload is None and not is_autograd and not asked
 
     def results(self, call: Call) -> list[int]:
         """The results that can be differentiated in both."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where does Triton have to act otherwise for the engine? Three places: what is compiled, which
-driver a call gets, and how the autotuner chooses.
+driver a call gets, and how the autotuner chooses. Where there is no GPU, torch.cuda answers too.
 
 Triton has a driver for the whole process, but a process may hold CPU and CUDA tensors: the driver
 is chosen per call, by where the arguments are.
@@ -24,6 +24,7 @@ from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
 from .driver import EngineDriver
+from .torch_cuda import about_the_target, without_a_gpu
 
 _thread = threading.local()
 
@@ -68,12 +69,22 @@ class Patches:
             drivers.set_active(self._driver)
             # None: Triton chooses again when it is asked next.
             self._undo.append(lambda: drivers.set_active(None))
+            self._answer_for_torch()
         self._replace(CUDABackend, "add_stages", self._add_stages)
         self._replace(CUDABackend, "hash", self._hash)
         self._replace(CUDABackend, "__init__", self._init)
         self._replace(JITFunction, "run", self._routed)
         self._replace(Autotuner, "run", self._autotuner_run)
         self._replace(Autotuner, "_bench", self._bench)
+
+    def _answer_for_torch(self) -> None:
+        import torch
+
+        answers = about_the_target(lambda: self._driver.target)
+        if not torch.cuda.is_available():
+            answers |= without_a_gpu()
+        for name, answer in answers.items():
+            self._set(torch.cuda, name, answer)
 
     def remove(self) -> None:
         for undo in reversed(self._undo):
@@ -82,7 +93,11 @@ class Patches:
 
     def _replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
         old = owner.__dict__[name]
-        setattr(owner, name, functools.wraps(old)(wrap(old)))
+        self._set(owner, name, functools.wraps(old)(wrap(old)))
+
+    def _set(self, owner: Any, name: str, new: Any) -> None:
+        old = owner.__dict__[name]
+        setattr(owner, name, new)
         self._undo.append(lambda: setattr(owner, name, old))
 
     @staticmethod
@@ -149,9 +164,11 @@ class Patches:
             if not on_engine():
                 return old(tuner, *arguments, config=config, **named)
             never = [float("inf")] * 3
-            if getattr(_thread, "chosen", None) is not None:
-                return never
-            if not _is_valid(tuner, arguments, {**named, **config.all_kwargs()}):
+            chosen = getattr(_thread, "chosen", None)
+            if chosen is not None:
+                # Triton keeps times by configuration, and a list may have the same one twice.
+                return [0.0] * 3 if config == chosen else never
+            if not _is_valid(tuner, arguments, {**named, **config.all_kwargs()}, config.pre_hook):
                 return never
             _thread.chosen = config
             print(
@@ -164,8 +181,10 @@ class Patches:
         return bench
 
 
-def _is_valid(tuner: Any, arguments: Any, named: dict[str, Any]) -> bool:
+def _is_valid(tuner: Any, arguments: Any, named: dict[str, Any], before: Any) -> bool:
     try:
+        if before is not None:  # may give a tensor descriptor the shape of its block
+            before({**tuner.nargs, **named})
         kernel = tuner.fn.run(*arguments, **{**named, "warmup": True})
         if isinstance(kernel, triton_compiler.CompiledKernel):
             _ = kernel.run  # raises OutOfResources where it does not fit; a second time not

@@ -5,14 +5,18 @@ the engine and a GPU get the same bits."""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import runpy
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Callable, Optional
 
 import torch
+from device_lines import for_the_cpu
 
 Body = Callable[["Run"], None]
 CASES: dict[str, Body] = {}  # by "repository path kernel", as list.json has them
@@ -65,11 +69,32 @@ class Run:
         triton.testing.perf_report = Nothing
         return runpy.run_path(str(self.checkout / path), run_name="tried")
 
-    def module(self, name: str, folder: str = ".") -> Any:
-        at = str((self.checkout / folder).resolve())
-        if at not in sys.path:
-            sys.path.insert(0, at)
+    def module(self, name: str, folder: str = ".", empty: Sequence[str] = ()) -> Any:
+        """A module of the checkout. empty: packages whose own file does not run, since it imports
+        all of the project and what that depends on."""
+        at = (self.checkout / folder).resolve()
+        for package in empty:
+            made = ModuleType(package)
+            made.__path__ = [str(at.joinpath(*package.split(".")))]
+            sys.modules.setdefault(package, made)
+        if str(at) not in sys.path:
+            sys.path.insert(0, str(at))
         return importlib.import_module(name)
+
+    def part(self, path: str, *names: str, **given: Any) -> Any:
+        """These functions and classes of a file, with what of the file they use, without running
+        the rest of it. given: names that stand for imports of the project."""
+        file = self.checkout / path
+        module = ModuleType("part_of_" + file.stem)
+        module.__file__ = str(file)
+        vars(module).update(given)
+        sys.modules[module.__name__] = module
+        tree = ast.parse(file.read_text())
+        tree.body = needed(tree, set(names), set(given))
+        if self.device == "cpu":
+            tree = for_the_cpu(tree, str(file))
+        exec(compile(tree, str(file), "exec"), vars(module))
+        return module
 
     def randn(self, *shape: int, dtype: torch.dtype = torch.float32, grad: bool = False) -> Any:
         return self.put(torch.randn(*shape).to(dtype), grad)
@@ -82,6 +107,17 @@ class Run:
 
     def put(self, tensor: torch.Tensor, grad: bool = False) -> Any:
         return tensor.to(self.device).requires_grad_(grad)
+
+    def needs(self, arch: int) -> None:
+        """What the repository's test asks of a GPU before it runs."""
+        major, minor = torch.cuda.get_device_capability()
+        if major * 10 + minor < arch:
+            raise Skipped(f"its own test needs sm_{arch}")
+
+    def judge(self, name: str, found: Any, right: bool, why: str, rtol: float, atol: float) -> None:
+        """A comparison that is no tolerance per element; rtol and atol are for the GPU's result."""
+        error = None if right else f"{name}: {why}"
+        self.compared[name] = Compared(found.detach().to("cpu"), rtol, atol, 0.0, error)
 
     def compare(self, name: str, found: Any, expected: Any, rtol: float, atol: float) -> None:
         """Kept whatever comes out: a GPU's results are compared with the engine's by the same
@@ -96,6 +132,50 @@ class Run:
         except AssertionError as failed:
             error = f"{name}: " + " ".join(str(failed).split())[:300]
         self.compared[name] = Compared(found, rtol, atol, difference(found, expected), error)
+
+
+class Skipped(Exception):
+    """The repository's own test skips this target."""
+
+
+def top_level(nodes: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements of the file, also those under an `if` or a `try`."""
+    for node in nodes:
+        if isinstance(node, (ast.If, ast.Try)):
+            yield from top_level(node.body)
+        else:
+            yield node
+
+
+def defined_by(node: ast.stmt) -> set[str]:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {node.name}
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {(one.asname or one.name).split(".")[0] for one in node.names}
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return {
+        one.id for target in targets if target for one in ast.walk(target)
+        if isinstance(one, ast.Name)
+    }  # fmt: skip
+
+
+def needed(tree: ast.Module, names: set[str], given: set[str]) -> list[ast.stmt]:
+    """The statements that define these names, and those that they need, in the file's order."""
+    nodes = list(top_level(tree.body))
+    wanted, kept = set(names), set()
+    while True:
+        more = {
+            index for index, node in enumerate(nodes)
+            if index not in kept and defined_by(node) & (wanted - given)
+        }  # fmt: skip
+        if not more:
+            break
+        kept |= more
+        for index in more:
+            wanted |= {one.id for one in ast.walk(nodes[index]) if isinstance(one, ast.Name)}
+    imports = [one for one in nodes if isinstance(one, ast.ImportFrom)]
+    future = [one for one in imports if one.module == "__future__"]
+    return future + [nodes[index] for index in sorted(kept) if nodes[index] not in future]
 
 
 def difference(a: torch.Tensor, b: torch.Tensor) -> float:

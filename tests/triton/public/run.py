@@ -62,27 +62,32 @@ def run_one(options: argparse.Namespace, name: str, target: str) -> int:
         kiln.triton.enable(target)
     import drawn_cases  # noqa: F401
     import tutorials  # noqa: F401
-    from case import CASES, Run
+    from case import CASES, Run, Skipped
+    from device_lines import change_imports_below
 
     repository, _path, kernel = name.split(" ")
     run = Run(options.sources / repository.replace("/", "+"), "cpu" if engine else "cuda")
+    if engine:
+        change_imports_below(run.checkout)
     watch_launches(run.launched)
     torch.manual_seed(0)
-    begin, error = time.time(), None
+    begin, error, skipped = time.time(), None, None
     try:
         if name not in CASES:
             raise NotImplementedError("no case is written for it")
         CASES[name](run)
         if kernel not in run.launched:
             error = f"{kernel} was not launched, only {sorted(run.launched)}"
+    except Skipped as reason:
+        skipped = str(reason)
     except BaseException as failed:  # noqa: BLE001  whatever it is goes into the table
         traceback.print_exc()
         error = f"{type(failed).__name__}: {' '.join(str(failed).split())[:400]}"
     wrong = [one.error for one in run.compared.values() if one.error]
-    if not error and not run.compared:
+    if not error and not skipped and not run.compared:
         error = "nothing was compared"
     kept = {
-        "case": name, "target": target, "error": error, "wrong": wrong,
+        "case": name, "target": target, "error": error, "wrong": wrong, "skipped": skipped,
         "seconds": time.time() - begin, "launched": sorted(run.launched),
         "compared": {key: vars(one) for key, one in run.compared.items()},
     }  # fmt: skip
@@ -124,8 +129,8 @@ def run_apart(options: argparse.Namespace, name: str, target: str) -> int:
     except subprocess.TimeoutExpired:
         code, state = 1, f"FAILED: longer than {options.limit:.0f} s"
     if not kept.exists():
-        torch.save({"case": name, "target": target, "error": state, "wrong": [], "seconds": 0,
-                    "launched": [], "compared": {}}, kept)  # fmt: skip
+        torch.save({"case": name, "target": target, "error": state, "wrong": [], "skipped": None,
+                    "seconds": 0, "launched": [], "compared": {}}, kept)  # fmt: skip
     print(f"{state}  {name} {target} {time.time() - begin:.0f} s", flush=True)
     return 1 if code else 0
 

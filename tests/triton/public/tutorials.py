@@ -81,9 +81,7 @@ def layer_norm_names(run: Run) -> dict:
 def attention(run: Run) -> None:
     """As test_op does, at its smallest sizes."""
     names = run.script(FOLDER + "06-fused-attention.py")
-    q, k, v = (
-        run.put((torch.randn(1, 2, 128, 64) * 0.5).half(), grad=True) for _ in range(3)
-    )
+    q, k, v = (run.put((torch.randn(1, 2, 128, 64) * 0.5).half(), grad=True) for _ in range(3))
     seen = torch.tril(torch.ones(128, 128, device=run.device))
     p = torch.matmul(q, k.transpose(2, 3)) * 0.5
     p[:, :, seen == 0] = float("-inf")

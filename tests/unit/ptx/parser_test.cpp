@@ -52,6 +52,16 @@ TEST(Lexer, WordsNumbersAndPlaces) {
   EXPECT_EQ(guard.column, 3u);
 }
 
+TEST(Lexer, NumbersWithAPoint) {
+  Lexer lexer("20., 1.5; 2.5e+3 7.");
+  EXPECT_EQ(lexer.next().text, "20.");
+  EXPECT_TRUE(lexer.next().is(','));
+  EXPECT_EQ(lexer.next().text, "1.5");
+  EXPECT_TRUE(lexer.next().is(';'));
+  EXPECT_EQ(lexer.next().text, "2.5e+3");
+  EXPECT_EQ(lexer.next().text, "7");  // nothing follows
+}
+
 TEST(Lexer, CommentsAreSkipped) {
   Lexer lexer("// kiln.bounds %rd1, 4, 0;\n/* kiln.no */ret");
   EXPECT_TRUE(lexer.next().is_word("ret"));
