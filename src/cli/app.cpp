@@ -8,10 +8,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/text.h"
+#include "cli/as_written.h"
 #include "cli/command.h"
 #include "cli/globals.h"
 #include "cli/help.h"
@@ -23,6 +25,8 @@
 #include "sys/printable.h"
 
 namespace kiln::cli {
+
+namespace fs = std::filesystem;
 
 std::span<const Command* const> commands() {
   static constexpr const Command* kCommands[] = {
@@ -144,7 +148,7 @@ Result<int> run_parsed(const Command& command, Parsed parsed,
     for (const std::string& note : parsed.prepared.notes) sys::write_err(note + "\n");
   if (std::find(words.begin(), words.end(), "--watch") != words.end()) return watch(all_words, env);
   std::error_code no_folder;
-  std::filesystem::path directory = std::filesystem::current_path(no_folder);
+  fs::path directory = fs::current_path(no_folder);
   if (no_folder)
     return Error{Fault::Environment, "cannot determine the working folder", no_folder.message(),
                  "cd to one that exists"};
@@ -213,9 +217,11 @@ int run_command_line(int argc, const char* const* argv) {
     words = without_help_word(std::move(words));
     Result<int> code = command_at(words) == words.size() ? run_without_command(words, env)
                                                          : run_named_command(words, env, globals);
-    return code ? *code
-                : report_error(code.error(), json,
-                               sys::look_at_terminal(env, globals.color).color_err);
+    if (code) return *code;
+    std::error_code no_folder;
+    Error error = as_written(std::move(code.error()), words, fs::current_path(no_folder));
+    return report_error(std::move(error), json,
+                        sys::look_at_terminal(env, globals.color).color_err);
   } catch (const std::exception& e) {
     return report_error({Fault::Bug, "kiln reached an unexpected state", e.what(), ""}, json,
                         false);

@@ -51,9 +51,43 @@ void add_library_options(CLI::App& app, build::Request& request) {
                "Start from scratch: ignore what earlier runs left, and the cache");
 }
 
+// What add_build_options adds, and the choice that leaves it out. A test compares the two.
+struct Listed {
+  std::string_view name;
+  bool BuildChoice::*chosen = nullptr;
+};
+constexpr Listed kListed[] = {
+    {"--name", &BuildChoice::name},
+    {"--arch"},
+    {"-D"},
+    {"--define"},
+    {"-I"},
+    {"--include"},
+    {"--cuda-flag"},
+    {"--cflag"},
+    {"--fast-math"},
+    {"--ldflag", &BuildChoice::library},
+    {"--compat", &BuildChoice::library},
+    {"--findings", &BuildChoice::library},
+    {"--fresh", &BuildChoice::library},
+    {"--explain", &BuildChoice::explain},
+    {"--watch", &BuildChoice::watch},
+    {"--build-dir"},
+};
+
+// A disabled App is only asked whether it has the option that it is named after: an error lists the
+// commands that have it. CLI11 compares each new name with all that an App has; with all of these
+// in every command that message would take twice as long.
+void add_one_asked_for(CLI::App& app, const BuildChoice& choice) {
+  for (const Listed& row : kListed)
+    if (row.name == app.get_name() && (!row.chosen || choice.*row.chosen))
+      app.add_flag(std::string(row.name))->group(kHeading);
+}
+
 }  // namespace
 
 void add_build_options(CLI::App& app, build::Request& request, const BuildChoice& choice) {
+  if (app.get_disabled()) return add_one_asked_for(app, choice);
   const size_t before = app.get_options().size();
   if (choice.name)
     app.add_option("--name", request.name,

@@ -20,7 +20,7 @@ struct BuildChoice {
 };
 
 // --arch, -D, -I, --cuda-flag, --cflag, --fast-math, --build-dir and those chosen, into `request`;
-// under a heading of their own in the help.
+// under a heading of their own in the help. Of a disabled App only the one it is named after.
 void add_build_options(CLI::App& app, build::Request& request, const BuildChoice& choice = {});
 
 // Builds with progress on a terminal and the compiler's warnings on stderr, and explains it where

@@ -65,14 +65,35 @@ const CLI::Option* find(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
+// "--arch" or "-o"; CLI11's own comparison copies every name.
+bool has_name(const CLI::Option& option, std::string_view name) {
+  const bool is_long = name.starts_with("--");
+  const auto& names = is_long ? option.get_lnames() : option.get_snames();
+  return std::ranges::find(names, name.substr(is_long ? 2 : 1)) != names.end();
+}
+
+bool has_option(const CLI::App& app, std::string_view name) {
+  return std::ranges::any_of(app.get_options(), [&](const CLI::Option* one) {
+    return is_shown(*one) && has_name(*one, name);
+  });
+}
+
+// Adds "bench", "cache prune": the command and those below it that have the option.
+void add_commands_with(const CLI::App& app, const std::string& called, const std::string& name,
+                       std::vector<std::string>& out) {
+  if (has_option(app, name)) out.push_back(called);
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    add_commands_with(*sub, called + " " + sub->get_name(), name, out);
+}
+
 // Which commands have an option of this name: the reader may have meant one of those.
 std::vector<std::string> commands_with(const std::string& name) {
   std::vector<std::string> out;
   for (const Command* row : commands()) {
-    CLI::App app;
+    CLI::App app("", name);
+    app.disabled();  // looked through, not parsed: see add_build_options
     row->setup(app);
-    const CLI::Option* option = app.get_option_no_throw(name);
-    if (option && is_shown(*option)) out.emplace_back(row->name);
+    add_commands_with(app, row->name, name, out);
   }
   return out;
 }

@@ -79,6 +79,23 @@ MISTAKES = {
         ADD + PAIR + 'KILN_OP(add, "a")' + LIKE,
         5, "the function 'add' is overloaded", "its own name",
     ),
+    "a function of CUDA's headers": (
+        "Tensor hypot(const Tensor& a);\nTensor hypot(const Tensor& a) " + BODY
+        + 'KILN_OP(hypot, "a")' + LIKE,
+        5, "a header also declares a function 'hypot'", "KILN_OP(my::hypot, ...)",
+    ),
+    "a function of C with any arguments": (
+        "Tensor printf(const Tensor& a) " + BODY + 'KILN_OP(printf, "a")' + LIKE,
+        4, "a header also declares a function 'printf'", "for example to printf_op",
+    ),
+    "a function of kiln's": (
+        "Tensor empty_like(const Tensor& a) { return a; }\nKILN_OP(empty_like, \"a\")" + LIKE,
+        4, "a header also declares a function 'empty_like'", "put it in a namespace",
+    ),
+    "a keyword": (
+        "Tensor double(const Tensor& a) " + BODY + 'KILN_OP(double, "a")' + LIKE,
+        4, "'double' is a keyword of C++", "for example to double_op",
+    ),
     "template": (
         "template <class T> Tensor add(const Tensor& a) " + BODY + 'KILN_OP(add, "a")' + LIKE,
         4, "'add' is a template", "a plain function that calls it",
@@ -222,6 +239,12 @@ KILN_OP(add, "add.Typed(Tensor a, int n = 3, float s=1, float t=.5, bool f=False
              " -> Tensor")
     .fake("like(a)");
 """
+
+
+def test_a_name_of_a_header_is_free_in_a_namespace(command, tmp_path):
+    source = "namespace my { Tensor hypot(const Tensor& a) " + BODY + "}\n"
+    done = build(command, tmp_path, HEAD + source + 'KILN_OP(my::hypot, "a")' + LIKE)
+    assert done.returncode == 0, done.stderr
 
 
 def test_right_defaults_are_right(command, tmp_path):

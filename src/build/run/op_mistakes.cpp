@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "base/text.h"
+#include "build/run/op_names.h"
 
 namespace kiln::build {
 
@@ -167,16 +168,19 @@ std::optional<OpMistake> name_taken(std::string_view message,
                                name.substr(0, name.find('.')))};
 }
 
-// KILN_OP(add, "a"): "add".
-std::string registered(std::string_view line) {
-  const size_t open = line.find("KILN_OP(");
-  if (open == std::string_view::npos) return "";
-  line = line.substr(open + 8);
-  return std::string(text::trim(line.substr(0, line.find_first_of(",)"))));
+// Is there more than one function of the name that KILN_OP was given?
+bool finds_several(std::string_view message, std::span<const std::string_view> trail) {
+  for (std::string_view sign :
+       {"which instance of overloaded function", "unresolved overloaded function"})
+    if (message.find(sign) != message.npos) return true;
+  // Next to a function with "...", as printf, nvcc has no words for it.
+  return message.find("kiln::detail::DeviceOp") != message.npos &&
+         std::ranges::any_of(
+             trail, [](std::string_view line) { return line.find("<unknown-type>") != line.npos; });
 }
 
 OpMistake undeclared(const std::string& name, std::string_view written) {
-  const std::string function = registered(written);
+  const std::string function = registered_name(written);
   if (name == function || function.empty())
     return {fmt::format("KILN_OP: no function '{}' is declared above this line", name),
             "check its name, and put KILN_OP below the function"};
@@ -198,7 +202,7 @@ OpMistake in_two(const std::string& text, const std::string& about) {
 }  // namespace
 
 OpMistake op_mistake(std::string_view message, std::span<const std::string_view> trail,
-                     std::string_view written) {
+                     std::string_view written, std::span<const std::string> source) {
   if (const std::string text = assertion(message); !text.empty())
     return in_two(text, text.starts_with("KILN_OP:") ? subject(trail) : "");
   if (const auto mistake = unknown_rule_word(message, trail)) return *mistake;
@@ -209,6 +213,9 @@ OpMistake op_mistake(std::string_view message, std::span<const std::string_view>
   if (const auto mistake = name_taken(message, trail)) return *mistake;
   if (message.ends_with("is undefined") || message.find("was not declared") != message.npos)
     return undeclared(last_quoted(message), written);
+  const std::string function = registered_name(written);
+  if (!function.empty() && finds_several(message, trail) && count_functions(source, function) == 1)
+    return name_of_a_header(function);
   for (const Row& row : kRows)
     if (message.find(row.sign) != std::string_view::npos)
       return {fmt::format(fmt::runtime(row.why), last_quoted(message)), std::string(row.fix)};

@@ -13,9 +13,9 @@ struct OpMistake {
 };
 
 // `message` is a compiler's about one of kiln's macros or types; `trail`: the lines around it,
-// which name the types; `written`: the user's line.
+// which name the types; `written`: the user's line; `source`: the file that has it.
 OpMistake op_mistake(std::string_view message, std::span<const std::string_view> trail,
-                     std::string_view written);
+                     std::string_view written, std::span<const std::string> source);
 
 // Can it only be there because something else is wrong, too?
 bool is_consequence(std::string_view message);

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "base/ascii.h"
 #include "base/text.h"
 #include "build/run/compiler_log.h"
 #include "build/run/op_mistakes.h"
+#include "build/run/op_names.h"
 
 namespace kiln::build {
 
@@ -44,11 +46,20 @@ class Shaper {
   OpMistake mistake(const Diagnostic& one) {
     std::vector<std::string_view> trail = one.before;
     trail.insert(trail.end(), one.after.begin(), one.after.end());
-    return op_mistake(one.message, trail, written(one));
+    return op_mistake(one.message, trail, written(one), lines_of(one.file));
   }
 
   std::string head(const Diagnostic& one, const std::string& message) {
     return fmt::format("{}({}): {}: {}", shown(one.file), one.line, one.kind, message);
+  }
+
+  // An op that is named by a word of C++: what the compilers say follows from that.
+  std::optional<PlainLog> reserved() {
+    const auto found = reserved_name(lines_of(place_.source));
+    if (!found) return std::nullopt;
+    const auto& [why, fix] = found->mistake;
+    const std::string at = fmt::format("{}({}): error: {}", place_.shown, found->line, why);
+    return PlainLog{fmt::format("{}. Fix: {}\n", at, fix), true, at, fix};
   }
 
   // The line itself, where a compiler shows what its macros became.
@@ -153,6 +164,8 @@ PlainLog plain_log(std::string_view log, const SourcePlace& place) {
     plain.text += plain.why + (mistake.fix.empty() ? "" : ". Fix: " + mistake.fix) + "\n" +
                   shaper.excerpt(one);
   }
+  if (errors > 0)
+    if (auto reserved = shaper.reserved()) return *reserved;
   if (errors != 1) plain.why = plain.fix = "";
   return plain;
 }

@@ -104,7 +104,9 @@ Run setup(CLI::App& app) {
   app.add_option("BEFORE", options->before, "The older binary, .cu or project")
       ->required()
       ->type_name("");
-  app.add_option("AFTER", options->after, "The newer one")->required()->type_name("");
+  app.add_option("AFTER", options->after, "The newer binary, .cu or project, to compare it with")
+      ->required()
+      ->type_name("");
   app.add_flag("--sass", options->sass, "Also compare instructions, block by block");
   app.add_option("--html", options->html, "Write one self-contained page to this file")
       ->type_name("FILE");

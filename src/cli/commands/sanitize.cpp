@@ -56,28 +56,40 @@ std::vector<std::string> split(std::string_view text) {
   return out;
 }
 
-bool is_check(const std::string& name) {
-  return name != "always" && std::ranges::any_of(results::rules(), [&](const auto& row) {
-           return results::name_of(row.check) == name;
-         });
+// The names of the checks that can be asked for.
+std::vector<std::string> check_names() {
+  std::vector<std::string> names;
+  for (const auto& row : results::rules()) {
+    const std::string name(results::name_of(row.check));
+    if (name != "always" && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+// Each word of `given` is one of `known`, or an error says which was meant.
+Status check_list(const char* option, const std::string& given, const char* kind,
+                  const std::vector<std::string>& known, const std::string& fix) {
+  for (const std::string& name : split(given)) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const auto meant = text::closest(name, known);
+    return Error{Fault::Usage, fmt::format("invalid value for {}", option),
+                 fmt::format("unknown {} '{}'{}", kind, name,
+                             meant ? fmt::format("; did you mean {}?", *meant) : ""),
+                 fix};
+  }
+  return {};
 }
 
 // Wrong words are reported before anything is built.
 Status check_words(const Options& options) {
-  for (const std::string& name : split(options.only)) {
-    if (is_check(name) || name == "all" || name == "default") continue;
-    return Error{Fault::Usage, "invalid value for --only", fmt::format("unknown check '{}'", name),
-                 "checks: memory, race, sync; on request api, leaks; or all"};
-  }
-  for (const std::string& name : split(options.fail_on)) {
-    if (name == "error" || name == "note" || name == "none" || is_check(name) ||
-        results::rule_named(name))
-      continue;
-    return Error{Fault::Usage, "invalid value for --fail-on",
-                 fmt::format("unknown rule or check '{}'", name),
-                 "use error, note, none, a check such as race, or a rule such as shared-race"};
-  }
-  return {};
+  std::vector<std::string> checks = check_names(), kinds = checks;
+  checks.insert(checks.end(), {"all", "default"});
+  CHECK_OK(check_list("--only", options.only, "check", checks,
+                      "checks: memory, race, sync; on request api, leaks; or all"));
+  kinds.insert(kinds.end(), {"error", "note", "none"});
+  for (const auto& row : results::rules()) kinds.emplace_back(row.name);
+  return check_list("--fail-on", options.fail_on, "rule or check", kinds,
+                    "use error, note, none, a check such as race, or a rule such as shared-race");
 }
 
 // What the processes wrote, as one.

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "build/run/op_names.h"
+
 namespace kiln::build {
 namespace {
 
@@ -121,6 +123,27 @@ TEST(PlainWarnings, OneOfEachLine) {
               IsEmpty());
   EXPECT_THAT(plain_warnings("/w/src/add.cu:9:1: warning: other\n", place(), said),
               ElementsAre("src/add.cu:9:1: warning: other"));
+}
+
+TEST(PlainLog, AnOpNamedByAWordOfCppIsOneMistake) {
+  const std::string log =
+      "/w/src/add.cu(1): error: expected an identifier\n  Tensor new(Tensor x);\n";
+  const PlainLog plain = plain_log(log, place("Tensor new(Tensor x) {}\nKILN_OP(new, \"x\");\n"));
+  EXPECT_THAT(plain.why, HasSubstr("src/add.cu(2): error: KILN_OP: 'new' is a keyword of C++"));
+  EXPECT_EQ(plain.fix, "rename the function, for example to new_op");
+  EXPECT_THAT(plain.text, Not(HasSubstr("expected an identifier")));
+  EXPECT_THAT(plain_log(log, place("int main() {}\nKILN_OP(main, \"x\");\n")).why,
+              HasSubstr("'main' is where a program starts"));
+  EXPECT_THAT(plain_log(log, place("// KILN_OP(new, \"x\");\n")).why, IsEmpty());
+}
+
+TEST(OpNames, FunctionsAreCountedAndCallsAreNot) {
+  const auto count = [](std::vector<std::string> lines) { return count_functions(lines, "f"); };
+  EXPECT_EQ(count({"Tensor f(Tensor a) {", "  return f(a);", "}", "KILN_OP(f, \"a\");"}), 1);
+  EXPECT_EQ(count({"Tensor f(Tensor a);", "Tensor f(Tensor a) { x.f(a); }"}), 1);
+  EXPECT_EQ(count({"Tensor f(Tensor a) {}", "Tensor& f(Tensor a, int b)", "{}"}), 2);
+  EXPECT_EQ(count({"std::vector<int> f(int a);", "// int f(int b) {}", "/* int f() {} */"}), 1);
+  EXPECT_EQ(count({"int half(int a) {}", "auto x = f(1);", "my::f(a);"}), 0);
 }
 
 }  // namespace
