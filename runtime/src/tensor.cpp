@@ -131,7 +131,8 @@ void set_dims(Rep* rep, Span<const int64_t> sizes, Span<const int64_t> strides) 
 
 void set_metadata(Rep* rep) {
   rep->numel = 1;
-  for (int d = 0; d < rep->ndim; d++) rep->numel *= rep->sizes[d];
+  for (int d = 0; d < rep->ndim; d++)
+    rep->numel *= rep->sizes[d];  // NOLINT(clang-analyzer-core.uninitialized.Assign): set_dims did
   rep->contiguous = is_contiguous(rep->sizes, rep->strides, rep->ndim);
 }
 

@@ -61,10 +61,8 @@ struct Bridge {
   void* definitions = nullptr;
   void* implementations[3] = {};
 };
-inline Bridge& bridge() {
-  static Bridge the;  // constant from the start, so no guard; never destroyed
-  return the;
-}
+inline Bridge the_bridge{};  // constant from the start, so nobody initialises it; never destroyed
+inline Bridge& bridge() { return the_bridge; }
 
 // False: `why` has the message.
 bool load_shim(Shim& shim, Text& why);
