@@ -19,8 +19,10 @@ constexpr double kSector = 32;
 
 double number(uint64_t value) { return static_cast<double>(value); }
 
+// Without what blocks read again: other orders of warps could find that in a cache.
 Limit of_dram(const results::ModelledTraffic& traffic, const Gpu& gpu) {
-  const double bytes = number(traffic.dram_read_bytes + traffic.dram_write_bytes);
+  const double bytes = number(traffic.dram_read_bytes - traffic.dram_reread_bytes.value_or(0) +
+                              traffic.dram_write_bytes);
   return {"DRAM", bytes / gpu.dram_gb_per_s / 1e3,
           fmt::format("{} at {:.0f} GB/s", bytes_text(bytes), gpu.dram_gb_per_s)};
 }

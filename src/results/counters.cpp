@@ -84,6 +84,7 @@ static void describe(Fields& field, ModelledTraffic& traffic) {
   field("l2_write_sectors", traffic.l2_write_sectors);
   field("dram_read_bytes", traffic.dram_read_bytes);
   field("dram_write_bytes", traffic.dram_write_bytes);
+  field.maybe("dram_reread_bytes", traffic.dram_reread_bytes);
   field("read_bytes", traffic.read_bytes);
   field("written_bytes", traffic.written_bytes);
   field("least_l2_read_sectors", traffic.least_l2_read_sectors);

@@ -86,6 +86,7 @@ struct ModelledTraffic {
   uint64_t l2_bytes = 0;
   uint64_t l2_read_sectors = 0, l2_write_sectors = 0;
   uint64_t dram_read_bytes = 0, dram_write_bytes = 0;
+  std::optional<uint64_t> dram_reread_bytes;   // of these, what blocks read again
   uint64_t read_bytes = 0, written_bytes = 0;  // distinct sectors of the launch
   uint64_t least_l2_read_sectors = 0;          // what no cache can avoid
   // Of the address that atomics of the launch update most.

@@ -114,6 +114,8 @@ Counters::Block& Counters::find_block(uint64_t number) {
   spare_blocks_.pop_back();
   last_block_ = blocks_.back().get();
   last_block_->number = number;
+  if (stands_for_others(number))
+    last_block_->first_warp = std::make_unique<WarpReuse>(reuse_scale_);
   return *last_block_;
 }
 
@@ -227,12 +229,22 @@ void Counters::split_generic(const AccessEvent& event) {
   }
 }
 
+void Counters::track(const AccessEvent& event, uint64_t first, uint64_t last) {
+  if (event.by.warp != 0) return;
+  if (event.kind == AccessKind::Load)
+    last_block_->first_warp->load(first, last);
+  else
+    last_block_->first_warp->store(first, last);
+}
+
 uint32_t Counters::touch_run(const AccessEvent& event, const Run& run) {
   const uint64_t low = event.base + static_cast<uint64_t>(run.offset);
   const uint64_t first = low / kSectorBytes, last = (low + run.span - 1) / kSectorBytes;
-  Touched& touched = block_of(event.by.block).touched;
-  if (event.kind != AccessKind::Store) touched.load(first, last);
-  if (event.kind != AccessKind::Load) touched.store(first, last);
+  Block& block = block_of(event.by.block);
+  if (event.kind != AccessKind::Store) block.touched.load(first, last);
+  if (event.kind != AccessKind::Load) block.touched.store(first, last);
+  if (block.first_warp) [[unlikely]]
+    track(event, first, last);
   return static_cast<uint32_t>(last - first + 1);
 }
 
@@ -240,11 +252,13 @@ uint32_t Counters::touch_lanes(const AccessEvent& event) {
   uint64_t found[kWarpSize];
   Sectors sectors;
   find_sectors({event.by.mask, event.bytes, lanes_of(event, found)}, &sectors);
-  Touched& touched = block_of(event.by.block).touched;
+  Block& block = block_of(event.by.block);
   if (event.kind != AccessKind::Store)
-    for (uint32_t i = 0; i < sectors.count; ++i) touched.load(sectors.of[i]);
+    for (uint32_t i = 0; i < sectors.count; ++i) block.touched.load(sectors.of[i]);
   if (event.kind != AccessKind::Load)
-    for (uint32_t i = 0; i < sectors.count; ++i) touched.store(sectors.of[i]);
+    for (uint32_t i = 0; i < sectors.count; ++i) block.touched.store(sectors.of[i]);
+  if (block.first_warp) [[unlikely]]
+    for (uint32_t i = 0; i < sectors.count; ++i) track(event, sectors.of[i], sectors.of[i]);
   return sectors.count;
 }
 

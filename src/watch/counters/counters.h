@@ -16,6 +16,7 @@
 #include "watch/counters/footprint.h"
 #include "watch/counters/listing.h"
 #include "watch/counters/patterns.h"
+#include "watch/counters/reuse.h"
 
 namespace kiln::watch {
 
@@ -78,6 +79,7 @@ class Counters : public engine::Sink {
   struct Block {
     uint64_t number = 0;
     Touched touched;
+    std::unique_ptr<WarpReuse> first_warp;  // of a block that stands for others
   };
   // Lanes of one instruction that come one by one.
   struct Pending {
@@ -97,11 +99,15 @@ class Counters : public engine::Sink {
     return find_block(number);
   }
   Block& find_block(uint64_t number);
+  bool stands_for_others(uint64_t block) const;
+  void end_block(Block& block);
   void take(const engine::AccessEvent& event);
   bool is_repeated(const engine::AccessEvent& event);
   bool join(const engine::AccessEvent& event);
   void flush();
   void global_access(const engine::AccessEvent& event, Site& site);
+  // By the first warp of the block that was asked for last.
+  void track(const engine::AccessEvent& event, uint64_t first, uint64_t last);
   uint32_t touch_run(const engine::AccessEvent& event, const Run& run);
   uint32_t touch_lanes(const engine::AccessEvent& event);
   void count_special(const engine::AccessEvent& event, Site& site, uint32_t cost);
@@ -135,6 +141,9 @@ class Counters : public engine::Sink {
   uint64_t strong_sectors_ = 0;  // loaded past L1
   AtomicUpdates updates_;
   uint64_t resident_blocks_ = 1;
+  uint64_t launch_blocks_ = 1;
+  ReuseScale reuse_scale_;
+  Reuse reuse_;
 };
 
 }  // namespace kiln::watch

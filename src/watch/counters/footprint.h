@@ -21,6 +21,7 @@ namespace kiln::watch {
 struct Caches {
   uint32_t multiprocessors = 132;
   uint64_t l2_bytes = uint64_t{50} << 20;
+  uint64_t l1_bytes = uint64_t{256} << 10;  // of a multiprocessor, shared memory with it
 };
 
 // Sectors as bits, in pages of 32 KB. A table with the pages in it: an access to scattered sectors

@@ -27,6 +27,17 @@ uint64_t blocks_of_multiprocessor(const LaunchEvent& launch) {
       1, std::min<uint64_t>({by_warps, by_shared, uint64_t{kMaxBlocksPerMultiprocessor}}));
 }
 
+ReuseScale reuse_scale(const LaunchEvent& launch, const Caches& caches, uint64_t resident_blocks) {
+  const uint64_t threads = uint64_t{launch.block.x} * launch.block.y * launch.block.z;
+  const uint64_t warps = (threads + kWarpSize - 1) / kWarpSize;
+  const uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  const uint64_t each = (blocks + caches.multiprocessors - 1) / caches.multiprocessors;
+  const uint64_t here = std::min(resident_blocks, each);
+  const uint64_t shared = here * (launch.shared_bytes + kReservedSharedBytes);
+  return {caches.l1_bytes > shared ? caches.l1_bytes - shared : 1, caches.l2_bytes, here * warps,
+          std::min(blocks, resident_blocks * caches.multiprocessors) * warps};
+}
+
 void move(Counts& counts, Metric from, Metric to) {
   counts[to] += counts[from];
   counts[from] = 0;
@@ -56,12 +67,23 @@ void Counters::on(const BlockEvent& event) {
   const auto found = std::find_if(blocks_.begin(), blocks_.end(),
                                   [&](const auto& block) { return block->number == event.block; });
   if (found == blocks_.end()) return;  // it touched no global memory
-  footprint_.end_block(event.block, (*found)->touched);
-  (*found)->touched.clear();
+  end_block(**found);
   spare_blocks_.push_back(std::move(*found));
   *found = std::move(blocks_.back());
   blocks_.pop_back();
   last_block_ = nullptr;
+}
+
+void Counters::end_block(Block& block) {
+  footprint_.end_block(block.number, block.touched);
+  block.touched.clear();
+  if (block.first_warp) reuse_.add(block.first_warp->found());
+  block.first_warp.reset();
+}
+
+// Two of them, from different parts of the grid.
+bool Counters::stands_for_others(uint64_t block) const {
+  return block == launch_blocks_ / 8 || block == launch_blocks_ * 5 / 8;
 }
 
 void Counters::on(const LaunchEvent& event) {
@@ -73,6 +95,9 @@ void Counters::on(const LaunchEvent& event) {
   resident_blocks_ = blocks_of_multiprocessor(event);
   footprint_.begin(caches_, resident_blocks_ * caches_.multiprocessors);
   strong_sectors_ = 0;
+  reuse_ = {};
+  launch_blocks_ = uint64_t{event.grid.x} * event.grid.y * event.grid.z;
+  reuse_scale_ = reuse_scale(event, caches_, resident_blocks_);
 }
 
 // A stretch's count is that of each of its instructions.
@@ -109,7 +134,7 @@ void Counters::add_sites(const Program& program, std::vector<Site>& sites,
 
 void Counters::end_launch(const LaunchEvent& event) {
   // Blocks that a fault left behind.
-  for (const auto& block : blocks_) footprint_.end_block(block->number, block->touched);
+  for (const auto& block : blocks_) end_block(*block);
   blocks_.clear();
   last_block_ = nullptr;
   results::CounterLaunch launch;
@@ -136,9 +161,12 @@ void Counters::end_launch(const LaunchEvent& event) {
   out.multiprocessors = caches_.multiprocessors;
   out.resident_blocks = static_cast<uint32_t>(resident_blocks_);
   out.l2_bytes = caches_.l2_bytes;
-  out.l2_read_sectors = traffic.block_sectors + strong_sectors_;
+  const uint64_t from_dram = reuse_.more_from_dram(traffic.block_sectors) * kSectorBytes;
+  out.l2_read_sectors =
+      traffic.block_sectors + strong_sectors_ + reuse_.more_from_l2(traffic.block_sectors);
   out.l2_write_sectors = total[Metric::global_st_sectors] + total[Metric::bulk_st_bytes] / 32;
-  out.dram_read_bytes = traffic.dram_read_sectors * kSectorBytes;
+  out.dram_read_bytes = traffic.dram_read_sectors * kSectorBytes + from_dram;
+  if (from_dram) out.dram_reread_bytes = from_dram;
   out.dram_write_bytes = traffic.dram_write_sectors * kSectorBytes;
   out.read_bytes = traffic.read_sectors * kSectorBytes;
   out.written_bytes = traffic.written_sectors * kSectorBytes;

@@ -9,6 +9,7 @@
 
 #include "watch/counters/footprint.h"
 #include "watch/counters/patterns.h"
+#include "watch/counters/reuse.h"
 
 namespace kiln::watch {
 namespace {
@@ -173,6 +174,44 @@ TEST(Footprint, WhatFitsInL2IsReadOnce) {
   const Traffic found = footprint.end();
   EXPECT_EQ(found.dram_read_sectors, 1000u);
   EXPECT_EQ(found.block_sectors, 8000u);
+}
+
+// Rows that each warp reads three times, the third time while it writes: of H200's L2 of 50 MB a
+// part is gone in the third pass.
+Reuse three_passes(uint64_t sectors, const ReuseScale& scale) {
+  WarpReuse warp(scale);
+  for (int pass = 0; pass < 3; ++pass) {
+    for (uint64_t i = 0; i < sectors; i += 4) {
+      warp.load(i, i + 3);
+      if (pass == 2) warp.store(1000000 + i, 1000003 + i);
+    }
+  }
+  return warp.found();
+}
+
+TEST(Reuse, WhatFitsInL1IsLoadedOnce) {
+  const Reuse found = three_passes(128, {256 << 10, 50 << 20, 4, 4 * 132});
+  EXPECT_EQ(found.loaded, 128u);
+  EXPECT_EQ(found.from_l2, 0u);
+  EXPECT_EQ(found.from_dram, 0u);
+}
+
+TEST(Reuse, WhatAllWarpsTouchInBetweenIsLost) {
+  const Reuse found = three_passes(128, {256 << 10, 50 << 20, 64, 64 * 132});
+  // 256 KB go through L1 between two loads of a sector: two thirds are lost, twice.
+  EXPECT_NEAR(static_cast<double>(found.more_from_l2(3000)), 4000, 50);
+  // 34.6 MB go through L2 between the first two passes, up to 69 MB between the last two.
+  EXPECT_NEAR(static_cast<double>(found.more_from_dram(3000)), 1000, 100);
+  const Reuse more = three_passes(8192, {256 << 10, 50 << 20, 3, 256});
+  EXPECT_EQ(more.more_from_dram(1000), 2000u) << "67 MB between any two loads: all is lost";
+}
+
+TEST(Reuse, ALoadThatFollowsAtOnceIsAHit) {
+  WarpReuse warp({256 << 10, 50 << 20, 64, 64 * 132});
+  for (uint64_t i = 0; i < 1000; ++i)
+    for (int again = 0; again < 8; ++again) warp.load(i, i + 1);
+  EXPECT_EQ(warp.found().from_l2, 0u);
+  EXPECT_EQ(warp.found().loaded, 1001u);
 }
 
 }  // namespace
