@@ -281,9 +281,13 @@ void host_calls() {
   float* y = made<float>(kCount);
   cudaFree(y + 1);  // expect-host invalid-free 1
   float host[2 * kCount] = {};
-  cudaMemcpy(y, host, sizeof host, cudaMemcpyHostToDevice);  // expect-host copy-out-of-bounds 3
+  cudaMemcpy(y, host, sizeof host, cudaMemcpyHostToDevice);  // expect-host copy-out-of-bounds 5
   cudaMemcpy(host, y, sizeof host, cudaMemcpyDeviceToHost);
   cudaMemset(y, 0, kCount * sizeof(float) + 1);
+  cudaMemcpyToSymbol(g_factors, host, sizeof g_factors + 4);
+  cudaMemcpyFromSymbol(host, g_table, sizeof g_table, 4);
+  cudaMemcpyToSymbol(g_factors, host, sizeof g_factors);
+  cudaMemcpyFromSymbol(host, g_table, sizeof g_table - 4, 4);
   cudaMemcpy(y, host, kCount * sizeof(float), cudaMemcpyHostToDevice);
   cudaFree(y);
 }

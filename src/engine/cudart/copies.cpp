@@ -116,12 +116,17 @@ int symbol_memory(const void* symbol, size_t bytes, size_t offset, std::byte** a
   std::string text;
   const Image::VariableMemory* memory = resolved_variable(symbol, &code, &text);
   if (!memory) return fail(code, std::move(text));
+  *at = static_cast<std::byte*>(memory->at) + offset;
   if (offset > memory->bytes || memory->bytes - offset < bytes) {
     return fail(kInvalidValue, fmt::format("{} bytes at offset {} of a variable of {} bytes", bytes,
                                            offset, memory->bytes));
   }
-  *at = static_cast<std::byte*>(memory->at) + offset;
   return kSuccess;
+}
+// A copy that goes past its variable is reported to the watchers, like one past its memory.
+int refuse_copy(const Copy3D& copy, const void* variable, const void* stream, int code) {
+  if (variable) watch_copy(copy, stream, false, code);
+  return code;
 }
 int symbol_kind(int kind, bool to_symbol) {
   if (kind == kHostToHost) return kind;
@@ -134,24 +139,28 @@ int symbol_kind(int kind, bool to_symbol) {
 int to_symbol_async(const void* symbol, const void* from, size_t bytes, size_t offset, int kind,
                     void* stream) {
   std::byte* at = nullptr;
-  if (int code = symbol_memory(symbol, bytes, offset, &at)) return code;
-  return copy_in(stream, flat(at, from, bytes, symbol_kind(kind, true)));
+  const int code = symbol_memory(symbol, bytes, offset, &at);
+  const Copy3D copy = flat(at, from, bytes, symbol_kind(kind, true));
+  return code ? refuse_copy(copy, at, stream, code) : copy_in(stream, copy);
 }
 int to_symbol(const void* symbol, const void* from, size_t bytes, size_t offset, int kind) {
   std::byte* at = nullptr;
-  if (int code = symbol_memory(symbol, bytes, offset, &at)) return code;
-  return perform_copy(flat(at, from, bytes, symbol_kind(kind, true)));
+  const int code = symbol_memory(symbol, bytes, offset, &at);
+  const Copy3D copy = flat(at, from, bytes, symbol_kind(kind, true));
+  return code ? refuse_copy(copy, at, nullptr, code) : perform_copy(copy);
 }
 int from_symbol_async(void* to, const void* symbol, size_t bytes, size_t offset, int kind,
                       void* stream) {
   std::byte* at = nullptr;
-  if (int code = symbol_memory(symbol, bytes, offset, &at)) return code;
-  return copy_in(stream, flat(to, at, bytes, symbol_kind(kind, false)));
+  const int code = symbol_memory(symbol, bytes, offset, &at);
+  const Copy3D copy = flat(to, at, bytes, symbol_kind(kind, false));
+  return code ? refuse_copy(copy, at, stream, code) : copy_in(stream, copy);
 }
 int from_symbol(void* to, const void* symbol, size_t bytes, size_t offset, int kind) {
   std::byte* at = nullptr;
-  if (int code = symbol_memory(symbol, bytes, offset, &at)) return code;
-  return perform_copy(flat(to, at, bytes, symbol_kind(kind, false)));
+  const int code = symbol_memory(symbol, bytes, offset, &at);
+  const Copy3D copy = flat(to, at, bytes, symbol_kind(kind, false));
+  return code ? refuse_copy(copy, at, nullptr, code) : perform_copy(copy);
 }
 int symbol_address(void** out, const void* symbol) {
   std::byte* at = nullptr;

@@ -52,6 +52,7 @@ Status Image::load(std::string text) {
     filled.push_back(&v);
   }
   common_shared_bytes_ = shared;
+  place_shared_of_functions();
   // Values may name variables that come later: all have their memory by now.
   for (const ptx::Variable* v : filled) CHECK_OK(fill(*v, variables_[v->name].at, nullptr));
   loaded_ = true;
@@ -113,6 +114,29 @@ Status Image::fill(const ptx::Variable& v, void* memory, const ptx::Function* in
     to += bytes;
   }
   return {};
+}
+
+// Kernels are decoded before what they call, and put their own variables behind these: so all of a
+// module's have places before any kernel is decoded. A body that cannot be parsed says so when its
+// function is decoded.
+void Image::place_shared_of_functions() {
+  for (const ptx::Function& function : module_.functions) {
+    if (function.is_entry || function.body_text.find(".shared .") == std::string_view::npos)
+      continue;
+    const Result<ptx::Body> body = ptx::parse_body(module_, function);
+    if (!body) continue;
+    for (const ptx::Variable& v : body->variables) {
+      if (v.space != ptx::Space::Shared || v.unsized) continue;
+      uint64_t& end = common_shared_bytes_;
+      end = (end + v.align - 1) / v.align * v.align;
+      function_shared_.emplace(fmt::format("{}/{}", function.name, v.name), end);
+      end += v.bytes();
+    }
+  }
+}
+
+uint64_t Image::shared_offset_in(const ptx::Function& function, std::string_view name) const {
+  return function_shared_.at(fmt::format("{}/{}", function.name, name));
 }
 
 const Image::VariableMemory* Image::variable(std::string_view name) const {

@@ -56,6 +56,8 @@ class Image {
                                             std::string_view name) const;
   const ptx::Variable* shared_variable(std::string_view name) const;
   uint64_t shared_variable_offset(std::string_view name) const;
+  // Of a shared variable that a device function declares: its place is the same for all callers.
+  uint64_t shared_offset_in(const ptx::Function& function, std::string_view name) const;
   uint64_t common_shared_bytes() const { return common_shared_bytes_; }
   const ptx::Module& module() const { return module_; }
 
@@ -63,6 +65,7 @@ class Image {
   Result<VariableMemory> allocate(const ptx::Variable& variable);
   // `inside`: the function whose own variables an initial value may name.
   Status fill(const ptx::Variable& variable, void* memory, const ptx::Function* inside);
+  void place_shared_of_functions();
   void fail(const Program& program, const Error& error);
   void forget_round() noexcept;
 
@@ -75,6 +78,7 @@ class Image {
   std::unordered_map<std::string_view, const ptx::Variable*> shared_;
   std::unordered_map<std::string_view, uint64_t> shared_offsets_;
   std::unordered_map<std::string, VariableMemory> function_variables_;  // by "function/variable"
+  std::unordered_map<std::string, uint64_t> function_shared_;           // likewise
   uint64_t common_shared_bytes_ = 0;
   uint32_t dynamic_shared_alignment_ = 16;
   struct Decoded {

@@ -159,14 +159,17 @@ Status Lowering::declare() {
         local += v.bytes();
         break;
       case ptx::Space::Shared: {
-        if (!is_kernel())
-          return error_at({},
-                          fmt::format("the shared variable '{}' inside a device function", v.name));
-        shared_end =
-            (std::max(shared_end, image_.common_shared_bytes()) + v.align - 1) / v.align * v.align;
-        shared_[v.name] = shared_end;
-        program_.shared_variables.push_back({v.name, shared_end, v.bytes()});
-        shared_end += v.bytes();
+        if (!is_kernel() && v.unsized)
+          return error_at({}, fmt::format("the shared variable '{}' without a size inside a device "
+                                          "function",
+                                          v.name));
+        const uint64_t at =
+            is_kernel() ? (std::max(shared_end, image_.common_shared_bytes()) + v.align - 1) /
+                              v.align * v.align
+                        : image_.shared_offset_in(function_, v.name);
+        shared_[v.name] = at;
+        program_.shared_variables.push_back({v.name, at, v.bytes()});
+        shared_end = std::max(shared_end, at + v.bytes());
         program_.shared_bytes = shared_end;
         if (shared_end > kMaxSharedBytes)
           return error_at({}, "its shared variables are larger than 1 MB");

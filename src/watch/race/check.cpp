@@ -30,8 +30,9 @@ void Checker::access_slowly(Line& line, const Entry& mine, const Accessor& me, b
     else if (line.key != mine.key)
       line.key = {};
     const bool whole = !scattered || line.head;
-    if (whole && me.block && settle(&line.head, mine, me, kMostInLine)) return;
-    if (whole && visit(&line.head, mine, me, kMostInLine)) return;
+    const uint32_t most = scattered ? kMostScattered : kMostInLine;
+    if (whole && me.block && settle(&line.head, mine, me, most) != Settled::No) return;
+    if (whole && visit(&line.head, mine, me, most)) return;
     split(line);
     if (!line.split) return;  // no memory
   }
@@ -64,10 +65,11 @@ Checker::Fit Checker::fit(const Entry& e, const Entry& mine, const Accessor& me)
   return words && !mine.key.dense() ? Fit::Lanes : Fit::Not;
 }
 
-bool Checker::settle(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most) {
+Checker::Settled Checker::settle(uint32_t* head, const Entry& mine, const Accessor& me,
+                                 uint32_t most) {
   Entry* into = nullptr;
   Fit how = Fit::Not;
-  uint32_t length = 0, dead = 0, own = 0, foreign = 0;
+  uint32_t length = 0, dead = 0, own = 0, own_warps = 0, foreign = 0, last = 0;
   for (uint32_t at = *head; at;) {
     Entry& e = pool_[at];
     at = e.next;
@@ -77,7 +79,8 @@ bool Checker::settle(uint32_t* head, const Entry& mine, const Accessor& me, uint
       continue;
     }
     if (e.key != mine.key) {
-      if (((e.key.bits | mine.key.bits) & Key::kWrites) && (e.words & mine.words)) return false;
+      if (((e.key.bits | mine.key.bits) & Key::kWrites) && (e.words & mine.words))
+        return Settled::No;
       continue;
     }
     if (e.block == me.uid) {
@@ -86,54 +89,61 @@ bool Checker::settle(uint32_t* head, const Entry& mine, const Accessor& me, uint
       const bool apart = (e.words & mine.words) == 0;
       const bool safe =
           me.agreement != Agreement::None || same_threads || e.time < me.block->barrier || apart;
-      if (!safe) return false;
+      if (!safe) return Settled::No;
+      const bool covers = (mine.words & ~e.words) == 0;
+      if (covers && e.time >= me.block->barrier) own_warps |= e.warps;
       if (into) continue;
       how = fit(e, mine, me);
-      if (how == Fit::Done) return true;
+      if (how == Fit::Done) return Settled::Kept;
       if (how != Fit::Not)
         into = &e;
       else if (!apart && e.time < mine.time)
-        return false;
-      own += (mine.words & ~e.words) == 0;
+        return Settled::No;
+      own += covers;
     } else if (e.words & mine.words) {
-      if (me.agreement != Agreement::Grid || e.block < me.launch_uid) return false;
-      foreign += (mine.words & ~e.words) == 0;
+      if (me.agreement != Agreement::Grid || e.block < me.launch_uid) return Settled::No;
+      foreign += (mine.words & ~e.words) == 0 && e.block != last;
+      last = e.block;
     }
   }
   if (dead) {
-    if (dead != length) return false;
+    if (dead != length) return Settled::No;
     restart(head, mine);
-    return true;
+    return Settled::Kept;
   }
+  // Of global memory: what two warps did, a third can do without a trace.
+  if ((own_warps & (own_warps - 1)) != 0 && me.drop_before == 0 && can_skip(me))
+    return Settled::OwnSuffice;
   switch (how) {
     case Fit::Not:
     case Fit::Done:
       break;
     case Fit::Words:
       into->words |= mine.words;
-      return true;
+      return Settled::Kept;
     case Fit::Warps:
       into->warps |= mine.warps;
-      return true;
+      return Settled::Kept;
     case Fit::Lanes:
       into->lanes |= mine.lanes;
-      return true;
+      return Settled::Kept;
     case Fit::Replace: {
       const uint32_t next = into->next;
       *into = mine;
       into->next = next;
-      return true;
+      return Settled::Kept;
     }
   }
-  if (me.block->knows_more && length) return false;
-  if (foreign >= kMostForeign || own >= kMostOwn) return true;
-  if (length >= most) return false;
+  if (me.block->knows_more && length) return Settled::No;
+  if (foreign >= kMostForeign) return own ? Settled::Kept : Settled::OthersSuffice;
+  if (own >= kMostOwn) return Settled::Kept;
+  if (length >= most) return Settled::No;
   const uint32_t index = pool_.take();
-  if (!index) return true;
+  if (!index) return Settled::Kept;
   Entry& added = pool_[index] = mine;
   added.next = *head;
   *head = index;
-  return true;
+  return Settled::Kept;
 }
 
 // Several lanes of one instruction write one place.
@@ -144,19 +154,83 @@ void Checker::report_together(const Entry& mine, const Accessor& me) {
          static_cast<uint32_t>(std::countr_zero(mine.words)));
 }
 
+namespace {
+
+void add_words(Known::Words& known, const Entry& mine) {
+  if (known.key != mine.key) known = {mine.key, 0};
+  known.words |= mine.words;
+}
+
+}  // namespace
+
+void Checker::know_of_others(Line& line, const Entry& mine, const Accessor& me) {
+  if (!line.known()) line.known() = pool_.take_known();
+  if (!line.known()) return;
+  Known& known = pool_.known(line.known());
+  if (known.launch != me.launch_uid) {
+    for (Known::Words& each : known.of_others) each = {};
+  }
+  known.launch = me.launch_uid;
+  add_words(known.slot(mine.key), mine);
+}
+
+void Checker::know_own(Line& line, const Entry& mine, const Accessor& me) {
+  if (!line.known()) line.known() = pool_.take_known();
+  if (!line.known()) return;
+  Known& known = pool_.known(line.known());
+  if (known.own_block != me.uid || known.own_since != me.block->barrier) known.own = {};
+  known.own_block = me.uid;
+  known.own_since = me.block->barrier;
+  add_words(known.own, mine);
+}
+
+// Of one word.
+void Checker::visit_word(Line& line, const Entry& mine, const Accessor& me) {
+  uint32_t* head = pool_.words(line.split) + std::countr_zero(mine.words);
+  switch (me.block ? settle(head, mine, me, kMostInWord) : Settled::No) {
+    case Settled::No:
+      visit(head, mine, me, kMostInWord);
+      if (line.known()) pool_.known(line.known()) = {};
+      enter(line, me);
+      break;
+    case Settled::Kept:
+      enter(line, me);
+      break;
+    case Settled::OthersSuffice:
+      know_of_others(line, mine, me);
+      break;
+    case Settled::OwnSuffice:
+      know_own(line, mine, me);
+      break;
+  }
+}
+
+// Without those whose lists say enough.
+uint32_t Checker::words_to_visit(const Line& line, const Entry& mine, const Accessor& me) {
+  if (!line.known() || !can_skip(me) || mine.key.size_log2() < 2) return mine.words;
+  const Known& known = pool_.known(line.known());
+  const Key key{mine.key.bits & ~Key::kDense};
+  uint32_t words = mine.words;
+  if (known.own.key == key && known.own_block == me.uid && known.own_since == me.block->barrier)
+    words &= ~known.own.words;
+  const Known::Words& others = known.slot(key);
+  if (others.key == key && me.uid > line.newest() && known.launch == me.launch_uid)
+    words &= ~others.words;
+  return words;
+}
+
 // Lists of words have one form: lanes that accessed the word.
 void Checker::visit_words(Line& line, const Entry& mine, const Accessor& me) {
-  uint32_t* heads = pool_.words(line.split);
   if (!mine.key.dense() && std::has_single_bit(mine.words)) {
-    visit_word(heads + std::countr_zero(mine.words), mine, me);
+    visit_word(line, mine, me);
     return;
   }
-  for (uint32_t rest = mine.words; rest; rest &= rest - 1) {
+  for (uint32_t rest = words_to_visit(line, mine, me); rest; rest &= rest - 1) {
     const auto word = static_cast<uint32_t>(std::countr_zero(rest));
     Entry one = mine;
     one.words = 1u << word;
     if (!mine.key.dense()) {
-      visit_word(heads + word, one, me);
+      visit_word(line, one, me);
       continue;
     }
     one.key.bits &= ~Key::kDense;
@@ -164,7 +238,7 @@ void Checker::visit_words(Line& line, const Entry& mine, const Accessor& me) {
     for (uint32_t byte = 0; byte < kWordBytes; byte += size) {
       one.lanes = mine.lanes_at(word, byte);
       if (size < kWordBytes) one.key.bits = (one.key.bits & ~15u) | ((1u << size) - 1) << byte;
-      visit_word(heads + word, one, me);
+      visit_word(line, one, me);
     }
   }
 }
@@ -173,8 +247,10 @@ void Checker::split(Line& line) {
   line.split = pool_.take_words();
   if (!line.split) return;
   uint32_t* heads = pool_.words(line.split);
+  line.newest() = 0;
   for (uint32_t at = line.head; at;) {
     const Entry whole = pool_[at];
+    line.newest() = std::max(line.newest(), whole.block);
     const uint32_t size = 1u << whole.key.size_log2();
     for (uint32_t rest = whole.words; rest; rest &= rest - 1) {
       const auto word = static_cast<uint32_t>(std::countr_zero(rest));
@@ -194,7 +270,7 @@ void Checker::split(Line& line) {
     pool_.give(at);
     at = whole.next;
   }
-  line.head = 0;
+  line.known() = 0;
 }
 
 bool Checker::visit(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most) {
@@ -251,7 +327,7 @@ bool Checker::visit(uint32_t* head, const Entry& mine, const Accessor& me, uint3
   // than barriers orders them, some of those could be known and others not: more are kept.
   const bool more = me.block && me.block->knows_more;
   if (foreign >= (more ? 8u : kMostForeign) || own >= (more ? 32u : kMostOwn)) return true;
-  if (length >= most) return most != kMostInLine;
+  if (length >= most) return most == kMostInWord;
   const uint32_t index = pool_.take();
   if (!index) return true;
   Entry& added = pool_[index] = mine;

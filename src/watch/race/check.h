@@ -86,7 +86,7 @@ class Checker {
   }
 
  private:
-  static constexpr uint32_t kMostInLine = 8, kMostInWord = 48;
+  static constexpr uint32_t kMostInLine = 16, kMostScattered = 8, kMostInWord = 48;
   static constexpr uint32_t kMostForeign = 2, kMostOwn = 3;
 
   void access_slowly(Line& line, const Entry& mine, const Accessor& me, bool scattered);
@@ -95,9 +95,28 @@ class Checker {
   static bool touch(Entry& e, const Entry& mine, const Accessor& me);
   bool touch_line(Line& line, const Entry& mine, const Accessor& me);
   bool touch_word(Line& line, const Entry& mine, const Accessor& me);
+  // Would access_word() change nothing at these words of a split line? Two other blocks of the
+  // launch did the same: whoever comes races with one of them. A block newer than all in the lists
+  // is none of the two.
+  bool is_known(const Line& line, Key key, uint32_t words, const Accessor& me) {
+    if (!line.known() || me.uid <= line.newest()) return false;
+    const Known& known = pool_.known(line.known());
+    const Known::Words& others = known.slot(key);
+    return others.key == key && (words & ~others.words) == 0 && known.launch == me.launch_uid;
+  }
+  static bool can_skip(const Accessor& me) {
+    return me.agreement == Agreement::Grid && me.block && !me.block->knows_more;
+  }
+  static void enter(Line& line, const Accessor& me) {
+    if (line.newest() < me.uid) line.newest() = me.uid;
+  }
+  [[gnu::noinline]] void know_of_others(Line& line, const Entry& mine, const Accessor& me);
+  void know_own(Line& line, const Entry& mine, const Accessor& me);
   // The common cases: nothing in the list can race with `mine`, and it is in the list already, fits
-  // into an entry, or needs none. False: nothing was done, visit() has to look.
-  bool settle(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most);
+  // into an entry, or needs none because of two other blocks, or of two warps of its own. No:
+  // nothing was done, visit() has to look.
+  enum class Settled { No, Kept, OthersSuffice, OwnSuffice };
+  Settled settle(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most);
   // How `mine` goes into an entry of its key and block, with which it cannot race.
   enum class Fit { Not, Done, Words, Warps, Lanes, Replace };
   static Fit fit(const Entry& e, const Entry& mine, const Accessor& me);
@@ -107,9 +126,8 @@ class Checker {
   void restart(uint32_t* head, const Entry& mine);
   // False: the list of the line is too long, and `mine` is not in it.
   bool visit(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most);
-  void visit_word(uint32_t* head, const Entry& mine, const Accessor& me) {
-    if (!me.block || !settle(head, mine, me, kMostInWord)) visit(head, mine, me, kMostInWord);
-  }
+  void visit_word(Line& line, const Entry& mine, const Accessor& me);
+  uint32_t words_to_visit(const Line& line, const Entry& mine, const Accessor& me);
   void visit_words(Line& line, const Entry& mine, const Accessor& me);
   void split(Line& line);
   // True: `mine` is in `e` now. Else `e` may have lost what `mine` stands for.
@@ -202,6 +220,7 @@ inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& m
   if (!e->next) {
     if (is_dead(*e, me)) {
       *e = mine;
+      enter(line, me);
       return true;
     }
     return touch(*e, mine, me);
@@ -210,15 +229,20 @@ inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& m
   if (e->block < me.floor && me.floor == me.launch_uid) {
     pool_.give_list(e->next);
     *e = mine;
+    enter(line, me);
     return true;
   }
-  if (me.agreement != Agreement::Grid || me.block->knows_more) return false;
-  // Two other blocks did the same: whoever comes races with one of them.
-  uint32_t foreign = 0;
+  if (!can_skip(me)) return false;
+  if (is_known(line, mine.key, mine.words, me)) return true;
+  uint32_t foreign = 0, last = 0;
   for (;; e = &pool_[e->next]) {
     if (e->key != mine.key || e->block == me.uid || e->block < me.launch_uid) return false;
-    ++foreign;
-    if (!e->next) return foreign >= kMostForeign;
+    foreign += e->block != last;
+    last = e->block;
+    if (e->next) continue;
+    if (foreign < kMostForeign) return false;
+    know_of_others(line, mine, me);
+    return true;
   }
 }
 

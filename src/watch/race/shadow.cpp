@@ -58,14 +58,33 @@ uint32_t Pool::take_words() {
   return index;
 }
 
+uint32_t Pool::take_known() {
+  if (!free_known_.empty()) {
+    const uint32_t index = free_known_.back();
+    free_known_.pop_back();
+    known(index) = {};
+    return index;
+  }
+  if (known_made_ >> kSplitShift >= known_chunks_.size()) {
+    std::unique_ptr<Known[]> chunk(new (std::nothrow) Known[kSplitChunk]);
+    if (!chunk) return 0;
+    known_chunks_.push_back(std::move(chunk));
+  }
+  return known_made_++;
+}
+
 void Pool::give_words(uint32_t index) {
   for (uint32_t word = 0; word < kLineWords; ++word) give_list(words(index)[word]);
   free_splits_.push_back(index);
 }
 
 void clear_line(Pool& pool, Line& line) {
-  pool.give_list(line.head);
-  if (line.split) pool.give_words(line.split);
+  if (!line.split) {
+    pool.give_list(line.head);
+  } else {
+    pool.give_words(line.split);
+    if (line.known()) pool.give_known(line.known());
+  }
   line = {};
 }
 

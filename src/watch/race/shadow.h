@@ -64,6 +64,26 @@ struct Entry {
   }
 };
 
+// Words of a split line whose lists say enough: a further access of the same source line would
+// change no verdict, and is not looked up in them (Checker::is_known). Most of what kernels read
+// again and again ends there.
+struct Known {
+  struct Words {
+    Key key;
+    uint32_t words = 0;
+  };
+  static constexpr uint32_t kSlots = 8;
+
+  uint32_t launch = 0;  // that of_others is of
+  uint32_t own_block = 0;
+  Time own_since = 0;       // the barrier of that block
+  Words own;                // two warps of it have entries
+  Words of_others[kSlots];  // two blocks have entries, by place
+
+  Words& slot(Key key) { return of_others[key.place() % kSlots]; }
+  const Words& slot(Key key) const { return of_others[key.place() % kSlots]; }
+};
+
 // All entries of all lines, by index: half the size of pointers.
 class Pool {
  public:
@@ -84,6 +104,10 @@ class Pool {
   uint32_t take_words();
   void give_words(uint32_t index);
 
+  Known& known(uint32_t index) { return known_chunks_[index >> kSplitShift][index % kSplitChunk]; }
+  uint32_t take_known();
+  void give_known(uint32_t index) { free_known_.push_back(index); }
+
   bool full() const { return full_; }
   uint32_t used() const { return used_; }
   void set_limit(uint32_t entries) { limit_ = entries; }
@@ -93,9 +117,11 @@ class Pool {
   static constexpr uint32_t kSplitShift = 10, kSplitChunk = 1u << kSplitShift;
   std::vector<std::unique_ptr<Entry[]>> chunks_;
   std::vector<std::unique_ptr<uint32_t[]>> split_chunks_;
+  std::vector<std::unique_ptr<Known[]>> known_chunks_;
   uint32_t made_ = 1, free_ = 0, used_ = 0;  // index 0 is none
   uint32_t splits_made_ = 1;
-  std::vector<uint32_t> free_splits_;
+  uint32_t known_made_ = 1;
+  std::vector<uint32_t> free_splits_, free_known_;
   uint32_t limit_ = 1u << 27;
   bool full_ = false;
 };
@@ -105,6 +131,13 @@ struct Line {
   uint32_t split = 0;  // lists of words in its place; 0: none
   Time touched = 0;    // the time of the latest access
   Key key;             // of all entries of the list; 0: they may have several
+
+  // Of a split line, which has neither list nor key: its Known in the pool (0: none), and the
+  // largest uid of the blocks in its lists. There are many lines: none has room to spare.
+  uint32_t& known() { return head; }
+  uint32_t known() const { return head; }
+  uint32_t& newest() { return key.bits; }
+  uint32_t newest() const { return key.bits; }
 };
 using Lines = std::vector<Line>;
 

@@ -205,6 +205,56 @@ TEST(Calls, EndlessRecursionIsAStackOverflow) {
   EXPECT_THAT(outcome.text, HasSubstr("Stack overflow"));
 }
 
+// Its place is the same for all callers, and beside the kernel's own.
+TEST(Calls, AFunctionMayHaveASharedVariable) {
+  Session session(module_text(R"(
+    .func (.param .b32 r) count(.param .b32 first) {
+      .reg .b32 %v, %f; .reg .b64 %t, %a; .reg .pred %p;
+      .shared .align 4 .b8 slot[128];
+      mov.u32 %v, %tid.x;
+      cvt.u64.u32 %t, %v;
+      mov.u64 %a, slot;
+      mad.lo.u64 %a, %t, 4, %a;
+      ld.param.u32 %f, [first];
+      setp.ne.u32 %p, %f, 0;
+      @%p st.shared.u32 [%a], %v;
+      ld.shared.u32 %v, [%a];
+      add.u32 %v, %v, 1;
+      st.shared.u32 [%a], %v;
+      st.param.b32 [r], %v;
+      ret;
+    }
+    .visible .entry k(.param .u64 p) {
+      .reg .b32 %v, %w; .reg .b64 %o, %t, %a;
+      .shared .align 4 .b8 mine[128];
+      .param .b32 x; .param .b32 r;
+      ld.param.u64 %o, [p];
+      mov.u32 %v, %tid.x;
+      cvt.u64.u32 %t, %v;
+      mov.u64 %a, mine;
+      mad.lo.u64 %a, %t, 4, %a;
+      mad.lo.u64 %o, %t, 8, %o;
+      st.shared.u32 [%a], 7;
+      st.param.b32 [x], 1;
+      call.uni (r), count, (x);
+      st.param.b32 [x], 0;
+      call.uni (r), count, (x);
+      ld.param.b32 %w, [r];
+      ld.shared.u32 %v, [%a];
+      st.global.u32 [%o], %v;
+      st.global.u32 [%o+4], %w;
+      ret;
+    }
+  )"));
+  std::vector<uint32_t> out(64, 0);
+  LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {32, 1, 1}}, session.allow(out, "out"));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(out[2 * lane], 7u);
+    EXPECT_EQ(out[2 * lane + 1], lane + 2);
+  }
+}
+
 TEST(Atomics, AllBlocksAddToOneWord) {
   Session session(kernel_text("u64 p", R"(
     ld.param.u64 %rd1, [p];
