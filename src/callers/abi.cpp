@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does libkiln_callers.so export? One function: it makes the callable of an op. Which library
-// an array belongs to is decided by the type of the first one: torch's go to torch's own function.
+// What does libkiln_callers.so export? A function that makes the callable of an op, and one that
+// puts a cheaper way to torch before it (front.cpp). Which library an array belongs to is decided
+// by the type of the first one: torch's go to torch's own function.
 #include <exception>
 
 #include "callers/caller.h"
 
 namespace kiln::callers {
 namespace {
-
-// A callable is bound to a capsule without a name: only this file makes and reads it, and comparing
-// names would cost more than the rest of what a call with torch's tensors pays here.
-Caller& caller_of(PyObject* self) {
-  return *static_cast<Caller*>(PyCapsule_GetPointer(self, nullptr));
-}
 
 // Borrowed: None for torch, True for this library, or a callable that takes the call.
 PyObject* route_of(const Caller& caller, PyObject* array) {
@@ -49,17 +44,8 @@ PyObject* call_with_op(PyObject* route, PyObject* op, PyObject* const* args, int
   return PyObject_Vectorcall(route, longer.data(), static_cast<size_t>(count) + 1, names);
 }
 
-bool is_plain(const Caller& caller, PyObject* const* args, intptr_t count) {
-  if (!caller.plain_type || caller.first_array >= count) return false;
-  PyObject* type = PyObject_Type(args[caller.first_array]);
-  Py_DecRef(type);  // the array keeps it
-  return type == caller.plain_type;
-}
-
 PyObject* call(PyObject* self, PyObject* const* args, intptr_t count, PyObject* names) {
   Caller& caller = caller_of(self);
-  if (is_plain(caller, args, count))
-    return PyObject_Vectorcall(caller.otherwise, args, static_cast<size_t>(count), names);
   const Ref array = first_array(caller, args, count, names);
   PyObject* route = array ? route_of(caller, array.get()) : caller.otherwise;
   if (!route) return nullptr;
@@ -88,6 +74,11 @@ PyObject* call(PyObject* self, PyObject* const* args, intptr_t count, PyObject* 
 }
 
 }  // namespace
+
+Caller& caller_of(PyObject* self) {
+  return *static_cast<Caller*>(PyCapsule_GetPointer(self, nullptr));
+}
+
 }  // namespace kiln::callers
 
 extern "C" __attribute__((visibility("default"))) PyObject* kiln_new_caller(

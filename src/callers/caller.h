@@ -36,10 +36,13 @@ struct Caller {
   std::vector<PyObject*> names;
   int first_array;  // the first parameter that is a tensor; -1
   // The first type of array whose calls went to `otherwise`: most calls are torch's, and pay for
-  // one comparison. Owned.
+  // one comparison (front.cpp). Owned.
   PyObject* plain_type;
   PyMethodDef method;
 };
+
+// What a callable is bound to: a capsule without a name, which only this library makes and reads.
+Caller& caller_of(PyObject* self);
 
 // One call of an op, from Python's arguments to Python's result.
 class PythonCall {

@@ -18,9 +18,25 @@ struct PyMethodDef {
   const char* doc;
 };
 
+struct PyTypeSlot {
+  int slot;
+  void* function;
+};
+struct PyTypeSpec {
+  const char* name;
+  int object_bytes;
+  int item_bytes;
+  unsigned flags;
+  PyTypeSlot* slots;
+};
+
 void Py_IncRef(PyObject*);
 void Py_DecRef(PyObject*);
 PyObject* PyObject_Type(PyObject*);
+PyObject* PyType_FromSpec(PyTypeSpec*);
+void* PyType_GetSlot(PyObject* type, int slot);
+PyObject* PyType_GenericAlloc(PyObject* type, intptr_t items);
+PyObject* PyObject_Call(PyObject*, PyObject* args, PyObject* named);
 PyObject* PyObject_GetAttrString(PyObject*, const char*);
 PyObject* PyObject_Vectorcall(PyObject*, PyObject* const*, size_t count, PyObject* names);
 PyObject* PyObject_VectorcallMethod(PyObject* name, PyObject* const*, size_t count,
@@ -53,6 +69,7 @@ intptr_t PyTuple_Size(PyObject*);
 PyObject* PyCFunction_NewEx(PyMethodDef*, PyObject* self, PyObject* module);
 PyThreadState* PyEval_SaveThread();
 void PyEval_RestoreThread(PyThreadState*);
+extern PyObject PyBaseObject_Type;
 extern PyObject* PyExc_TypeError;
 extern PyObject* PyExc_AttributeError;
 extern PyObject _Py_NoneStruct;
@@ -60,6 +77,7 @@ extern PyObject _Py_NoneStruct;
 
 namespace kiln::callers {
 
+constexpr int kCallSlot = 50;                       // Py_tp_call
 constexpr int kFastWithKeywords = 0x0080 | 0x0002;  // METH_FASTCALL | METH_KEYWORDS
 
 // A reference that this code owns.

@@ -149,6 +149,21 @@ def test_torch_is_called_as_before(ops):
         ops.mixed([1.0], a)
 
 
+def test_calls_of_torch_and_numpy_may_alternate(ops, arrays):
+    """The way to torch's function is taken by the type of one argument, wherever it stands."""
+    a, b = (torch.from_numpy(one) for one in arrays[:2])
+    expected = ops.mixed(a, b, alpha=0.5)
+    for _ in range(3):
+        assert torch.equal(ops.mixed(a, b, alpha=0.5), expected)
+        assert torch.equal(ops.mixed(b=b, a=a, alpha=0.5), expected)
+        assert type(ops.mixed(*arrays[:2], alpha=0.5)) is numpy.ndarray
+        assert type(ops.mixed(b=arrays[1], a=arrays[0])) is numpy.ndarray
+        with pytest.raises((TypeError, RuntimeError), match="missing|argument"):
+            ops.mixed()
+        with pytest.raises(RuntimeError, match="Unknown keyword|unexpected keyword"):
+            ops.mixed(a, b, beta=1)
+
+
 def test_without_torch(arrays):
     """As in a Python that has no torch: the import fails."""
     script = f"""

@@ -49,22 +49,23 @@ def caller_of(
     for index in reversed(indices):
         symbol, table = library.ffi_symbol(index)
         outer = otherwise if index == indices[0] else None
-        found = _new_caller()(symbol, table, index, outer, found, support)
+        found = _library().kiln_new_caller(symbol, table, index, outer, found, support)
         OPS[found.__self__] = (library, library.ops[index])
     assert found is not None
-    return found
+    return found if otherwise is None else _library().kiln_new_front(found)
 
 
 @functools.lru_cache(maxsize=1)
-def _new_caller() -> Any:
+def _library() -> Any:
     path = PACKAGE / "lib" / "libkiln_callers.so"
     if not path.is_file():
         raise SetupError(
             "cannot call an op with arrays", f"{path} is missing", "install the package kiln-cuda"
         )
-    function = ctypes.PyDLL(str(path)).kiln_new_caller
-    function.restype = ctypes.py_object
-    function.argtypes = [
+    library = ctypes.PyDLL(str(path))
+    library.kiln_new_front.restype = library.kiln_new_caller.restype = ctypes.py_object
+    library.kiln_new_front.argtypes = [ctypes.py_object]
+    library.kiln_new_caller.argtypes = [
         ctypes.c_void_p,
         ctypes.c_void_p,
         ctypes.c_uint32,
@@ -72,7 +73,7 @@ def _new_caller() -> Any:
         ctypes.py_object,
         ctypes.py_object,
     ]
-    return function
+    return library
 
 
 def find_route(value: Any) -> bool:
