@@ -89,10 +89,11 @@ void look_at_resources(const LaunchReport& launch, std::vector<Weighted>& out) {
                                     used.limiter)}});
   const double waves = number(launch.metrics, "launch__waves_per_multiprocessor");
   if (waves > 0 && waves < 0.5)
-    out.push_back({0.3,
-                   {"", fmt::format("the grid fills {:.0f} % of the GPU: more blocks, or less work "
-                                    "per block",
-                                    100 * waves)}});
+    out.push_back(
+        {0.3,
+         {"", fmt::format("the grid fills {} % of the GPU: more blocks, or less work "
+                          "per block",
+                          waves < 0.01 ? "less than 1" : fmt::format("{:.0f}", 100 * waves))}});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "base/text.h"
 
@@ -157,6 +158,24 @@ void follow_absent(std::vector<Member>& group, const Slots& slots) {
     if (member.sass->empty()) drop(slots, member.site->counts);
 }
 
+// Not every atomic whose result is unread becomes a reduction.
+void follow_atomics(const SassOfLine& line, Counts& counts) {
+  using enum Metric;
+  constexpr std::pair<Metric, Metric> kPairs[] = {{global_atom_requests, global_red_requests},
+                                                  {global_atom_sectors, global_red_sectors},
+                                                  {global_atom_bytes, global_red_bytes}};
+  for (auto [atomic, reduction] : kPairs) {
+    const uint64_t all = counts[atomic] + counts[reduction];
+    if (line.atomics && !line.reductions) {
+      counts[atomic] = all;
+      counts[reduction] = 0;
+    } else if (line.reductions && !line.atomics) {
+      counts[atomic] = 0;
+      counts[reduction] = all;
+    }
+  }
+}
+
 class Follower {
  public:
   Follower(const SassOfKernel& sass, const results::CounterProgram& program,
@@ -181,6 +200,7 @@ class Follower {
     for (results::CounterSite* site : sites_) site->sass_instructions = line_of(*site).instructions;
     for (size_t kind = 0; kind < kAccesses; ++kind)
       add(follow_accesses(static_cast<Access>(kind)), out);
+    for (results::CounterSite* site : sites_) follow_atomics(line_of(*site), site->counts);
     add(follow_branches(), out);
     return out;
   }

@@ -32,6 +32,8 @@ class LineReader {
     const bool guarded = (low >> 12 & 7) != kAlways;
     if (mnemonic != "NOP") ++line.instructions;
     if ((mnemonic == "BRA" && guarded) || mnemonic == "BRX") ++line.branches;
+    if (mnemonic == "ATOM" || mnemonic == "ATOMG") ++line.atomics;
+    if (mnemonic == "RED" || mnemonic == "REDG") ++line.reductions;
     if ((mnemonic == "BRA" || mnemonic == "EXIT") && guarded)
       last_branch_ = std::max(last_branch_, line_number);
     if (const auto access = access_of(mnemonic)) {

@@ -20,6 +20,7 @@ inline constexpr size_t kAccesses = 4;
 struct SassOfLine {
   uint32_t instructions = 0;
   uint32_t branches = 0;                               // conditional ones
+  uint32_t atomics = 0, reductions = 0;                // of global memory
   std::array<std::vector<uint32_t>, kAccesses> bytes;  // of each access, by its kind
   bool moved = false;  // an access is behind a branch that PTX has behind it
 

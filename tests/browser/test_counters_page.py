@@ -34,6 +34,7 @@ int main() {
   return cudaDeviceSynchronize();
 }
 """
+LINES = 300  # of the long kernel, each with work of its own
 READY = "document.documentElement.dataset.ready === 'yes'"
 MOST_BYTES = 500_000
 
@@ -46,6 +47,34 @@ def page(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "two.cu").write_text(SOURCE)
     subprocess.run([command, "counters", "two.cu", "--html", "page.html"], cwd=folder, check=True)
     return folder / "page.html"
+
+
+def long_source() -> str:
+    """A kernel of LINES lines: accesses of both memories, sums, branches."""
+    kinds = (
+        "  sum += a[i + {k} * n];",
+        "  tile[(threadIdx.x * {k}) % 256] = sum * {k}.5f;",
+        "  sum = tile[(threadIdx.x + {k}) % 256] - sum * sum;",
+        "  if (sum > {k}.25f) b[i + {k}] = sum + expf(sum);",
+    )
+    body = [kinds[k % len(kinds)].format(k=k) for k in range(LINES)]
+    return "\n".join(
+        [
+            "__global__ void long_one(const float* a, float* b, int n) {",
+            "  __shared__ float tile[256];",
+            "  int i = blockIdx.x * blockDim.x + threadIdx.x; float sum = 0;",
+            *body,
+            "  b[i] = sum;",
+            "}",
+            "int main() {",
+            "  float *a, *b;",
+            "  cudaMalloc(&a, 4 << 20);",
+            "  cudaMalloc(&b, 4 << 20);",
+            "  long_one<<<4, 128>>>(a, b, 512);",
+            "  return cudaDeviceSynchronize();",
+            "}",
+        ]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +123,20 @@ def test_a_line_shows_ptx_and_a_warp(browser: Browser) -> None:
 def test_page_is_small_and_silent(browser: Browser, page: Path) -> None:
     assert page.stat().st_size < MOST_BYTES
     assert browser.complaints() == []
+
+
+def test_page_of_a_long_kernel_is_small_and_opens_offline(
+    command: str, browser: Browser, page: Path
+) -> None:
+    folder = page.parent
+    (folder / "long.cu").write_text(long_source())
+    subprocess.run([command, "counters", "long.cu", "--html", "long.html"], cwd=folder, check=True)
+    size = (folder / "long.html").stat().st_size
+    assert size < MOST_BYTES, size
+    browser.open(folder / "long.html", READY)  # a browser without a network
+    assert len(heat(browser)) >= LINES
+    assert browser.complaints() == []
+    browser.open(page, READY)
 
 
 def test_looks(browser: Browser) -> None:

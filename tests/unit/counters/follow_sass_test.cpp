@@ -131,6 +131,19 @@ TEST(FollowSass, LinesThatTheTableLacksKeepTheirCounts) {
   EXPECT_EQ(kernel.total(Metric::global_ld_requests), 100u);
 }
 
+// An unread atom.and stayed an ATOMG in code that releases locks.
+TEST(FollowSass, AtomicsAreWhatTheyAreInSass) {
+  for (const bool reduces : {false, true}) {
+    Kernel kernel;
+    results::CounterSite& site = kernel.add("atom.global.and.b32 %r1, [%rd1], 1;");
+    site.counts[reduces ? Metric::global_atom_requests : Metric::global_red_requests] = 100;
+    (reduces ? kernel.sass.lines[1].reductions : kernel.sass.lines[1].atomics) = 1;
+    kernel.follow("branches");
+    EXPECT_EQ(kernel.total(Metric::global_red_requests), reduces ? 100u : 0u);
+    EXPECT_EQ(kernel.total(Metric::global_atom_requests), reduces ? 0u : 100u);
+  }
+}
+
 TEST(FollowSass, ABranchIsThatOfItsLineOrOfTheJumpBehindIt) {
   for (const uint32_t line : {0u, 1u, 2u}) {
     Kernel kernel;
