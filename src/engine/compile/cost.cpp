@@ -28,7 +28,7 @@ double interpreted(const Plan& plan, const Step& step) {
     if (step.op.x & (kAddressAffine | kAddressRows)) return rows ? kRowAccess : kAccess;
     return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
   }
-  if (step.op.effect == Effect::Scalar || !step.d) return kScalar;
+  if (step.op.effect == Effect::Scalar || !step.d || does == Does::Warpwide) return kScalar;
   return plan.masked ? kLanes + kApart : kLanes;
 }
 
@@ -43,6 +43,7 @@ struct Costs {
     for (const Step& step : plan.steps) {
       interpreted += kiln::engine::interpreted(plan, step);
       each += kStep + gathered(plan, step);
+      each += kMoved * static_cast<double>(step.reads.size() + step.writes.size());
     }
     for (const Variable& v : plan.variables) {
       if (v.home && v.kept == Kept::Vector)

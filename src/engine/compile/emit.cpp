@@ -22,6 +22,7 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target)
   strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
   out_->lanes = strips_ * t_.vector_lanes();
   out_->masked = plan.masked;
+  out_->row_lanes = plan.row_lanes;
   values_.resize(plan.variables.size());
 }
 
@@ -40,7 +41,7 @@ uint32_t Emitter::most_kept() const {
       last = std::max(last, s);
     }
     if (first == plan_.steps.size()) continue;
-    if (v.home && plan_.phase.loops) first = 0, last = plan_.steps.size() - 1;
+    if (v.home && plan_.phase.branches) first = 0, last = plan_.steps.size() - 1;
     change[first] += static_cast<int>(v.bytes / 4);
     change[last + 1] -= static_cast<int>(v.bytes / 4);
   }
@@ -54,10 +55,10 @@ int64_t Emitter::rise(const Pattern2& steps, uint32_t lane) const {
   return steps.step * int64_t{lane % plan_.row_lanes} +
          steps.row_step * int64_t{lane / plan_.row_lanes};
 }
-// The least and the most that a lane of the pass is above its first.
-std::pair<int64_t, int64_t> Emitter::range(const Pattern2& steps) const {
-  const int64_t along = steps.step * int64_t{std::min(out_->lanes, plan_.row_lanes) - 1};
-  const int64_t rows = out_->lanes > plan_.row_lanes ? out_->lanes / plan_.row_lanes - 1 : 0;
+// The least and the most that one of the lanes is above the first.
+std::pair<int64_t, int64_t> Emitter::range_of(const Pattern2& steps, uint32_t lanes) const {
+  const int64_t along = steps.step * int64_t{std::min(lanes, plan_.row_lanes) - 1};
+  const int64_t rows = lanes > plan_.row_lanes ? lanes / plan_.row_lanes - 1 : 0;
   const int64_t down = steps.row_step * rows;
   return {std::min<int64_t>(along, 0) + std::min<int64_t>(down, 0),
           std::max<int64_t>(along, 0) + std::max<int64_t>(down, 0)};
@@ -188,7 +189,10 @@ void Emitter::need_all(const Step& step) {
   for (const auto& from : {step.a, step.b, step.c}) {
     if (from) need(*from);
   }
+  for (uint32_t from : step.reads) need(from);
+  if (step.under) need(*step.under);
   if (step.d) values_[*step.d].read = true;  // what the frame has of it is old from here on
+  for (uint32_t to : step.writes) values_[to].read = true;
 }
 
 bool Emitter::reads_as_vector(const Step& step, uint32_t index) const {
@@ -247,11 +251,57 @@ void Emitter::write_predicate(uint32_t index) {
 }
 
 void Emitter::leave_at(uint32_t target, bool backward) {
+  std::vector<uint32_t> variables;
   for (const auto& [slot, index] : plan_.home) {
     const Variable& v = plan_.variables[index];
-    if (v.written && flow_.is_live(slot, target)) write_back(index);
+    if (v.written && flow_.is_live(slot, target)) variables.push_back(index);
   }
-  out_->exits.push_back({target, backward});
+  leave_with(variables, {target, backward});
+}
+
+// What may be read behind this Op, which has not run.
+std::vector<uint32_t> Emitter::live_at(uint32_t op) const {
+  std::vector<uint32_t> out;
+  std::set<uint32_t> in_block;  // slots that hold a value of their block
+  for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
+    const Variable& v = plan_.variables[i];
+    if (v.home || v.from >= op || v.until < op || flow_.is_apart(v.from, op)) continue;
+    in_block.insert(v.slot);
+    if (flow_.is_live(v.slot, op)) out.push_back(i);
+  }
+  for (const auto& [slot, index] : plan_.home) {
+    const Variable& v = plan_.variables[index];
+    // What has not been read yet is in the frame.
+    const bool has_it = values_[index].read || !v.input;
+    if (v.written && has_it && !in_block.count(slot) && flow_.is_live(slot, op))
+      out.push_back(index);
+  }
+  return out;
+}
+
+// Where to go if a check of the Op fails that is being emitted: to the beginning, interpreted, or
+// to the Op itself if something has been stored.
+Label Emitter::bail() {
+  const bool starts_again = !has_stored_ && !(plan_.phase.stores && plan_.phase.loops);
+  if (starts_again) {
+    bails_ = true;
+    return bail_;
+  }
+  if (stubs_.empty() || stubs_.back().op != now_->index)
+    stubs_.push_back({now_->index, t_.label(), live_at(now_->index)});
+  return stubs_.back().label;
+}
+
+void Emitter::write_stubs() {
+  for (const Stub& stub : stubs_) {
+    t_.bind(stub.label);
+    leave_with(stub.variables, {stub.op, false, true});
+  }
+}
+
+void Emitter::leave_with(const std::vector<uint32_t>& variables, Exit exit) {
+  for (uint32_t index : variables) write_back(index);
+  out_->exits.push_back(exit);
   t_.store_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
   t_.store_word(ran_, t_.pass(), offsetof(Pass, ran), 8);
   t_.leave(static_cast<uint32_t>(out_->exits.size()));
@@ -262,9 +312,14 @@ void Emitter::jump_to(uint32_t from, uint32_t target) {
   if (target <= from) {  // one of the turn's backward branches
     t_.word_add(ran_, ran_, int64_t{from} - target + 1);
     t_.word_add(budget_, budget_, -1);
+    Label used_up = t_.label();
     if (target >= phase.begin) {
       t_.jump_if(budget_, true, labels_[target]);
+    } else {
+      t_.jump_if(budget_, false, used_up);
+      leave_at(target, false);
     }
+    t_.bind(used_up);
     leave_at(target, true);
     return;
   }
@@ -303,6 +358,27 @@ void Emitter::branch(const Step& step) {
   t_.bind(around);
 }
 
+bool Emitter::write_steps() {
+  for (size_t i = 0; i < plan_.steps.size();) {
+    const Step& step = plan_.steps[i];
+    auto label = labels_.find(step.index);
+    const bool is_first = i == 0 || plan_.steps[i - 1].index != step.index;
+    if (label != labels_.end() && is_first) t_.bind(label->second);
+    now_ = &step;
+    if (step.meaning.does == Does::Store) {
+      const size_t next = store_from(i);
+      if (next == i) return false;
+      i = next;
+      continue;
+    }
+    need_all(step);
+    if (!one(step)) return false;
+    if (step.d) blend(*step.d);
+    ++i;
+  }
+  return true;
+}
+
 std::unique_ptr<Emitted> Emitter::run() {
   t_.begin();
   registers_ = t_.word();
@@ -326,7 +402,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   }
   nan_ = t_.vector();
   t_.constant(nan_, 0x7fffffffu, 4);
-  prepare_places();
+  if (!prepare_places()) return nullptr;
   begin_masks();
   for (const Variable& v : plan_.variables) {
     if (v.kept != Kept::Steps || rises_.count({v.steps.step, v.bytes})) continue;
@@ -334,27 +410,16 @@ std::unique_ptr<Emitted> Emitter::run() {
     t_.steps(rises, static_cast<uint64_t>(v.steps.step), v.bytes);
     rises_.emplace(std::pair{v.steps.step, v.bytes}, rises);
   }
-  if (plan_.phase.loops) {
+  if (plan_.phase.branches) {
     for (uint32_t i = 0; i < plan_.variables.size(); ++i) need(i);
   }
   for (const Step& step : plan_.steps) {
     if (flow_.is_leader(step.index) || step.index == plan_.phase.begin)
       labels_.emplace(step.index, t_.label());
   }
-  for (const Step& step : plan_.steps) {
-    if (step.meaning.does == Does::Store) continue;
-    auto label = labels_.find(step.index);
-    const bool is_first = &step == plan_.steps.data() || (&step)[-1].index != step.index;
-    if (label != labels_.end() && is_first) t_.bind(label->second);
-    need_all(step);
-    if (!one(step)) return nullptr;
-    if (step.d) blend(*step.d);
-  }
-  for (const Step& step : plan_.steps) {
-    if (step.meaning.does == Does::Store) need_all(step);
-  }
-  if (!store_all()) return nullptr;
+  if (!write_steps()) return nullptr;
   leave_at(plan_.phase.end, false);
+  write_stubs();
   t_.bind(bail_);
   t_.leave(0);
   list_guards();
@@ -375,7 +440,8 @@ bool Emitter::is_read(uint32_t index) const {
   if (v.written) return true;
   for (const Step& step : plan_.steps) {
     const bool in_table = prepared_of_.count(step.index) != 0;
-    if ((step.a == index && !in_table) || step.b == index || step.c == index) return true;
+    if ((step.a == index && !in_table) || step.b == index || step.c == index || step.under == index)
+      return true;
   }
   return false;
 }

@@ -27,9 +27,13 @@ struct Prepared {
   ptx::Space space;
   Pattern2 steps;
   int64_t least, most;  // of the offsets that loads add; the last byte is below `most`
-  uint32_t align;
-  uint32_t op;  // the first load, whose region is remembered
+  uint32_t align;       // of the first lane's: the steps are aligned
+  uint32_t op;          // the first load, whose region is remembered
   bool writes;
+  bool optional;  // used behind a branch alone: 0 in the table if it is no good
+  // How far all of it begins behind the first lane's address, and how long it is.
+  int64_t first = 0;
+  uint64_t bytes = 0;
 };
 
 // An address that changes: the table has the begin and the size of what it may reach, and how far
@@ -39,13 +43,15 @@ struct Reach {
   uint32_t op;
   uint64_t span;  // bytes from the first to behind the last
   bool writes;
+  bool optional;       // used behind a branch alone
   uint32_t align = 1;  // that the memory itself has to have
 };
 
 struct Emitted {
   std::vector<std::byte> bytes;
-  uint32_t lanes = 0;       // of a pass
-  bool masked = false;      // Plan::masked
+  uint32_t lanes = 0;              // of a pass
+  uint32_t row_lanes = kWarpSize;  // Plan::row_lanes
+  bool masked = false;             // Plan::masked
   std::vector<Exit> exits;  // the number that the code returns, less 1; 0: start again, interpreted
   std::vector<Guard> guards;
   std::vector<Prepared> prepared;

@@ -3,11 +3,14 @@
 // one that changes is checked each time, and so is each lane's of a gather. If a check fails,
 // the interpreter runs the phase again, and finds the fault or another way.
 #include <algorithm>
+#include <cstdlib>
 
 #include "engine/compile/emitter.h"
 
 namespace kiln::engine {
 namespace {
+
+constexpr int64_t kFarthestStep = int64_t{1} << 48;  // from lane to lane
 
 bool reaches_memory(const Step& step) {
   return step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar ||
@@ -16,8 +19,10 @@ bool reaches_memory(const Step& step) {
 
 }  // namespace
 
-void Emitter::prepare_places() {
+bool Emitter::prepare_places() {
   for (const Step& step : plan_.steps) {
+    if (!step.d && step.meaning.does != Does::Store)
+      first_branch_ = std::min(first_branch_, step.index);
     if (!reaches_memory(step)) continue;
     const uint32_t bytes = bytes_of(step.meaning.type);
     const bool of_header = step.place.of == Place::Of::Header;
@@ -31,16 +36,24 @@ void Emitter::prepare_places() {
                 step.op.imm + int64_t{bytes},
                 step.align,
                 step.index,
-                step.meaning.does == Does::Store};
+                step.meaning.does == Does::Store,
+                is_behind_branch(step)};
     if (!of_header) {
       const Variable& v = plan_.variables[*step.a];
       if (!v.home || v.written || (v.kept != Kept::Word && v.kept != Kept::Steps)) continue;
       at.in = v.in;
       at.steps = v.steps;
     }
+    // It would have to be looked at lane by lane.
+    if (static_cast<uint64_t>(at.steps.step | at.steps.row_step) & (at.align - 1) ||
+        std::max(std::abs(at.steps.step), std::abs(at.steps.row_step)) > kFarthestStep) {
+      if (of_header) return false;
+      continue;
+    }
     const auto same = [&](const Prepared& other) {
       return other.of == at.of && other.slot == at.slot && other.space == at.space &&
-             other.narrow == at.narrow && other.steps == at.steps && other.writes == at.writes;
+             other.narrow == at.narrow && other.steps == at.steps && other.writes == at.writes &&
+             other.optional == at.optional;
     };
     auto found = std::find_if(out_->prepared.begin(), out_->prepared.end(), same);
     if (found == out_->prepared.end()) {
@@ -52,10 +65,21 @@ void Emitter::prepare_places() {
     }
     prepared_of_[step.index] = static_cast<uint32_t>(found - out_->prepared.begin());
   }
+  for (Prepared& at : out_->prepared) {
+    const auto [low, high] = range_of(at.steps, kWarpSize);
+    at.first = at.least + low;
+    at.bytes = static_cast<uint64_t>(at.most + high - at.first);
+  }
   for (size_t i = 0; i < out_->prepared.size(); ++i) {
     pointers_.push_back(t_.word());
     t_.load_word(pointers_.back(), table_, static_cast<int64_t>(i) * 8, 8);
   }
+  return true;
+}
+
+Reg Emitter::pointer_of(uint32_t prepared) {
+  if (out_->prepared[prepared].optional) t_.jump_if(pointers_[prepared], false, bail());
+  return pointers_[prepared];
 }
 
 // Does one check do for all lanes? They are aligned if the first is, and lie between two ends.
@@ -69,7 +93,7 @@ bool Emitter::load(const Step& step) {
   auto prepared = prepared_of_.find(step.index);
   if (prepared != prepared_of_.end()) {
     const Prepared& at = out_->prepared[prepared->second];
-    load_from(step, pointers_[prepared->second], step.op.imm, at.steps);
+    load_from(step, pointer_of(prepared->second), step.op.imm, at.steps);
     return true;
   }
   if (step.place.of == Place::Of::Header) return false;
@@ -115,8 +139,8 @@ Reg Emitter::reach_word(const Step& step, uint32_t which) {
   auto [place, added] =
       reach_of_.try_emplace(step.index, static_cast<uint32_t>(out_->reaches.size()));
   if (added)
-    out_->reaches.push_back(
-        {static_cast<ptx::Space>(step.op.z), step.index, 0, step.meaning.does == Does::Store});
+    out_->reaches.push_back({static_cast<ptx::Space>(step.op.z), step.index, 0,
+                             step.meaning.does == Does::Store, is_behind_branch(step)});
   Reg word = t_.word();
   const size_t at = out_->prepared.size() + size_t{place->second} * 3 + which;
   t_.load_word(word, table_, static_cast<int64_t>(at) * 8, 8);
@@ -130,11 +154,11 @@ void Emitter::check_reach(const Step& step, const Reg& address, uint64_t span, R
   Reach& reach = out_->reaches[reach_of_[step.index]];
   reach.span = std::max(reach.span, span);
   const uint32_t bytes = bytes_of(step.meaning.type);
-  t_.jump_if_bits(address, bytes - 1, bail_);
+  t_.jump_if_bits(address, bytes - 1, bail());
   if (step.align > bytes) {  // of all elements: this one may begin behind the first
     Reg first = t_.word();
     t_.word_add(first, address, -(step.op.imm & (step.align - 1)));
-    t_.jump_if_bits(first, step.align - 1, bail_);
+    t_.jump_if_bits(first, step.align - 1, bail());
   }
   *where = t_.word();
   t_.word_binary(Does::Add, Number::U64, *where, address, reach_word(step, 2));
@@ -195,14 +219,12 @@ void Emitter::bail_if_any(const Gathered& all, uint32_t align) {
   t_.binary(Does::Or, Number::U64, all.failed, all.failed, odd);
   Reg any = t_.word(), differ = t_.word();
   t_.any_and_differ(any, differ, {all.failed});
-  bails_ = true;
-  t_.jump_if(any, true, bail_);
+  t_.jump_if(any, true, bail());
 }
 
-// One check for all lanes, then a load for each.
-bool Emitter::gather(const Step& step) {
-  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
-  if (plan_.variables[*step.d].kept != Kept::Vector) return false;
+// Where each lane's memory is, two vectors of 64 bits a strip: one check for all of them.
+void Emitter::addresses_of(const Step& step, std::vector<Reg>* from) {
+  const uint32_t bytes = bytes_of(step.meaning.type);
   const Reg begin = reach_word(step, 0), limit = reach_word(step, 1), move = reach_word(step, 2);
   Reach& reach = out_->reaches[reach_of_[step.index]];
   reach.span = std::max<uint64_t>(reach.span, bytes);
@@ -222,17 +244,23 @@ bool Emitter::gather(const Step& step) {
     all.element = t_.vector();
     t_.constant(all.element, behind, 8);
   }
-  std::vector<Reg> from;
   for (uint32_t s = 0; s < strips_; ++s) {
-    for (uint32_t h = 0; h < 2; ++h) from.push_back(gather_address(step, s, h, all));
+    for (uint32_t h = 0; h < 2; ++h) from->push_back(gather_address(step, s, h, all));
   }
   bail_if_any(all, step.align);
+  for (const Reg& where : *from) t_.binary(Does::Add, Number::U64, where, where, all.base);
+}
+
+bool Emitter::gather(const Step& step) {
+  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  if (plan_.variables[*step.d].kept != Kept::Vector) return false;
+  std::vector<Reg> from;
+  addresses_of(step, &from);
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t lane = 0; lane < lanes; ++lane) {
       const uint32_t h = lane / (lanes / 2);
-      Reg& where = from[s * 2 + h];
-      if (lane % (lanes / 2) == 0) t_.binary(Does::Add, Number::U64, where, where, all.base);
+      const Reg& where = from[s * 2 + h];
       const Reg to = result(*step.d, s, lane / in_value);
       if (lane % in_value == 0) t_.constant(to, 0, 4);
       Reg address = t_.word();
@@ -240,92 +268,6 @@ bool Emitter::gather(const Step& step) {
       t_.load_lane(to, address, lane % in_value, bytes);
     }
   }
-  return true;
-}
-
-// Where a store goes: one register for the first lane, or one for each. All stores of a phase are
-// checked before the first of them writes: until then the interpreter can start again.
-bool Emitter::place_store(const Step& step, std::vector<Reg>* where) {
-  auto prepared = prepared_of_.find(step.index);
-  if (prepared != prepared_of_.end()) {
-    where->push_back(pointers_[prepared->second]);
-    return true;
-  }
-  if (step.place.of == Place::Of::Header) return false;
-  const Variable& v = plan_.variables[*step.a];
-  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
-  if (!is_checked_at_once(step)) {
-    const uint32_t in_address = v.bytes == 8 ? lanes / 2 : lanes;
-    for (uint32_t lane = 0; lane < out_->lanes; ++lane) {
-      Reg address = t_.word(), at;
-      const uint32_t in_strip = lane % lanes;
-      t_.lane_word(address, vector_of(*step.a, lane / lanes, in_strip / in_address),
-                   in_strip % in_address, v.bytes);
-      t_.word_add(address, address, step.op.imm);
-      if (step.op.x & kAddress32) t_.word_extend(false, address, address);
-      check_reach(step, address, bytes, &at);
-      where->push_back(at);
-    }
-    return true;
-  }
-  const auto [least, most] = range(v.steps);
-  Reg address = t_.word(), at;
-  t_.word_add(address, word_of(*step.a), step.op.imm);
-  if (step.op.x & kAddress32) t_.word_extend(false, address, address);
-  t_.word_add(address, address, least);
-  check_reach(step, address, static_cast<uint64_t>(most - least) + bytes, &at);
-  Reg first = t_.word();
-  t_.word_add(first, at, -least - step.op.imm);
-  where->push_back(first);
-  return true;
-}
-
-void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset) {
-  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
-  const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes, in_strip = lane % lanes;
-  Reg word = t_.word();
-  t_.lane_word(word, bits_of(*step.b, lane / lanes, in_strip / in_value), in_strip % in_value,
-               bytes);
-  t_.store_word(word, base, offset, bytes);
-}
-
-// In the order of the lanes: where several write to one place, the last one's value stays.
-void Emitter::store_at(const Step& step, const std::vector<Reg>& where) {
-  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
-  if (where.size() > 1) {
-    for (uint32_t lane = 0; lane < out_->lanes; ++lane) store_lane(step, lane, where[lane], 0);
-    return;
-  }
-  auto prepared = prepared_of_.find(step.index);
-  const Pattern2& steps = prepared != prepared_of_.end() ? out_->prepared[prepared->second].steps
-                                                         : plan_.variables[*step.a].steps;
-  const uint32_t halves = bytes / 4;
-  for (uint32_t s = 0; s < strips_; ++s) {
-    if (steps.step != 0 && steps.step != int64_t{bytes}) {
-      for (uint32_t i = 0; i < lanes; ++i)
-        store_lane(step, s * lanes + i, where[0], step.op.imm + rise(steps, s * lanes + i));
-      continue;
-    }
-    if (steps.step == 0) {
-      const uint32_t last = s * lanes + lanes - 1;
-      store_lane(step, last, where[0], step.op.imm + rise(steps, s * lanes));
-      continue;
-    }
-    for (uint32_t h = 0; h < halves; ++h) {
-      t_.store(bits_of(*step.b, s, h), where[0],
-               step.op.imm + rise(steps, s * lanes + h * lanes / 2));
-    }
-  }
-}
-
-bool Emitter::store_all() {
-  std::vector<std::pair<const Step*, std::vector<Reg>>> all;
-  for (const Step& step : plan_.steps) {
-    if (step.meaning.does != Does::Store) continue;
-    all.push_back({&step, {}});
-    if (!place_store(step, &all.back().second)) return false;
-  }
-  for (const auto& [step, where] : all) store_at(*step, where);
   return true;
 }
 

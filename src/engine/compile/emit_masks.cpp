@@ -57,8 +57,7 @@ void Emitter::branch_masked(const Step& step) {
   Label done = t_.label();
   t_.jump_if(any, false, done);
   t_.jump_if(budget_, true, labels_[target]);
-  bails_ = true;
-  t_.jump(bail_);
+  t_.jump(bail());
   t_.bind(done);
 }
 

@@ -16,6 +16,9 @@ bool Emitter::one(const Step& step) {
       return load(step);
     case Does::Lanewise:
       return call_handler(step);
+    case Does::Warpwide:
+      call_warpwide(step);
+      return true;
     default:
       break;
   }
@@ -100,8 +103,7 @@ void Emitter::check_widening(const Step& step, bool is_signed) {
     Reg wide = t_.word();
     t_.word_extend(is_signed, wide, word_of(index));
     t_.word_add(wide, wide, rise + (is_signed ? int64_t{1} << 31 : 0));
-    bails_ = true;
-    t_.jump_if_bits(wide, 0xffffffff00000000u, bail_);
+    t_.jump_if_bits(wide, 0xffffffff00000000u, bail());
   }
 }
 
@@ -150,6 +152,16 @@ bool Emitter::call_handler(const Step& step) {
               int64_t{d.slot} + (s * halves + h) * vector_bytes());
   }
   return true;
+}
+
+void Emitter::call_warpwide(const Step& step) {
+  for (uint32_t from : step.reads) put_in_frame(from);
+  const Op& op = flow_.program().ops[step.index];
+  t_.call(reinterpret_cast<const void*>(op.run), warp_, &op);
+  for (uint32_t to : step.writes) {
+    staged_.insert(plan_.variables[to].slot);
+    read_input(to);
+  }
 }
 
 void Emitter::put_in_frame(uint32_t index) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -24,7 +25,10 @@ class Emitter {
   };
   uint32_t vector_bytes() const { return t_.vector_lanes() * 4; }
   int64_t rise(const Pattern2& steps, uint32_t lane) const;
-  std::pair<int64_t, int64_t> range(const Pattern2& steps) const;
+  std::pair<int64_t, int64_t> range(const Pattern2& steps) const {
+    return range_of(steps, out_->lanes);
+  }
+  std::pair<int64_t, int64_t> range_of(const Pattern2& steps, uint32_t lanes) const;
   Reg word_of(uint32_t variable);
   Reg vector_of(uint32_t variable, uint32_t strip, uint32_t half);
   Reg bits_of(uint32_t variable, uint32_t strip, uint32_t half);
@@ -40,10 +44,15 @@ class Emitter {
   void read_input(uint32_t variable);
   void write_back(uint32_t variable);
   void write_predicate(uint32_t variable);
+  std::vector<uint32_t> live_at(uint32_t op) const;
   void leave_at(uint32_t target, bool backward);
+  void leave_with(const std::vector<uint32_t>& variables, Exit exit);
+  Label bail();
+  void write_stubs();
   void jump_to(uint32_t from, uint32_t target);
   void branch(const Step& step);
   void list_guards();
+  bool write_steps();
 
   // emit_masks.cpp
   void begin_masks();
@@ -58,6 +67,7 @@ class Emitter {
   bool on_vectors(const Step& step);
   bool on_predicates(const Step& step);
   bool call_handler(const Step& step);
+  void call_warpwide(const Step& step);
   void put_in_frame(uint32_t variable);
   bool vector_step(const Step& step, uint32_t strip);
   bool wide_step(const Step& step, uint32_t strip);
@@ -67,12 +77,17 @@ class Emitter {
   void finish_float(const Step& step, Reg reg);
 
   // emit_loads.cpp
-  void prepare_places();
+  bool prepare_places();
+  bool is_behind_branch(const Step& step) const {
+    return step.index > first_branch_ || step.under.has_value();
+  }
+  Reg pointer_of(uint32_t prepared);
   bool load(const Step& step);
   void load_from(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps);
   bool is_checked_at_once(const Step& step) const;
   bool load_changing(const Step& step);
   bool gather(const Step& step);
+  void addresses_of(const Step& step, std::vector<Reg>* from);
   struct Gathered {
     Reg limit, shift, base;  // splats: of Reach, and of what moves an address there
     Reg failed, low;         // of all lanes so far
@@ -80,19 +95,21 @@ class Emitter {
   };
   void bail_if_any(const Gathered& all, uint32_t align);
   Reg gather_address(const Step& step, uint32_t strip, uint32_t half, const Gathered& all);
-  bool store_all();
+
+  // emit_stores.cpp
+  size_t store_from(size_t first);
   bool place_store(const Step& step, std::vector<Reg>* where);
   void store_at(const Step& step, const std::vector<Reg>& where);
+  void store_strip(const Step& step, uint32_t strip, const Reg& base, const Pattern2& steps);
+  void store_scattered(const Step& step, const std::vector<Reg>& where);
   void store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset);
+  std::optional<Reg> mask_of(const Step& step, uint32_t strip);
   Reg reach_word(const Step& step, uint32_t which);
   void check_reach(const Step& step, const Reg& address, uint64_t span, Reg* where);
   uint32_t strip_count(uint32_t variable) const {
     return plan_.variables[variable].kept == Kept::Vector ? strips_ : 1;
   }
-  void bail_if_above(const Reg& a, const Reg& b) {
-    bails_ = true;
-    t_.jump_if_above(a, b, bail_);
-  }
+  void bail_if_above(const Reg& a, const Reg& b) { t_.jump_if_above(a, b, bail()); }
 
   const Flow& flow_;
   const Plan& plan_;
@@ -107,6 +124,16 @@ class Emitter {
   Reg warp_, registers_, lanes4_, lanes8_, table_, budget_, ran_, first_lane_, nan_;
   Label bail_;
   bool bails_ = false;
+  uint32_t first_branch_ = ~uint32_t{0};  // Op
+  const Step* now_ = nullptr;             // the one that is being emitted
+  bool has_stored_ = false;
+  // What the interpreter goes on with at an Op whose check fails after something was stored.
+  struct Stub {
+    uint32_t op;
+    Label label;
+    std::vector<uint32_t> variables;
+  };
+  std::vector<Stub> stubs_;
   std::map<uint32_t, uint32_t> prepared_of_;  // by Op: index of Emitted::prepared
   std::vector<Reg> pointers_;                 // of those
   std::map<uint32_t, uint32_t> reach_of_;     // by Op: index of Emitted::reaches

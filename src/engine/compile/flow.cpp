@@ -26,8 +26,11 @@ bool fits(const Meaning* meaning) {
          meaning->does != Does::BranchIndexed && meaning->type != Number::F64;
 }
 
+bool is_warpwide(const Meaning* meaning) { return meaning && meaning->does == Does::Warpwide; }
+
 bool writes_d(const Op& op, const Meaning* meaning) {
   if (meaning && meaning->does == Does::BranchIndexed) return false;
+  if (is_warpwide(meaning)) return false;  // see Meaning::touches
   if (meaning) return !is_branch(meaning) && !is_store(meaning);
   return op.effect != Effect::MaskAware;
 }
@@ -50,6 +53,7 @@ Flow::Flow(const Program& program) : program_(program) {
   for (const Op& op : program.ops) meanings_.push_back(meaning_of(op.run));
   find_leaders();
   find_live();
+  find_jumps();
 }
 
 const Op& Flow::plain(uint32_t op) const {
@@ -107,6 +111,13 @@ void Flow::step_back(uint32_t index, std::vector<uint64_t>& live) const {
     uint64_t& word = live[found->second / 64];
     word = value ? word | bit : word & ~bit;
   };
+  if (is_warpwide(meaning)) {
+    Touched touched;
+    meaning->touches(op, touched);
+    for (const Touched::Part& part : touched.writes) set(part.slot, false);
+    for (const Touched::Part& part : touched.reads) set(part.slot, true);
+    return;
+  }
   if (const Elements* elements = elements_of(op, meaning)) {
     for (uint32_t e = 0; e < elements->count; ++e) set(elements->slots[e], is_store(meaning));
     set(op.a, true);
@@ -137,6 +148,12 @@ void Flow::find_live() {
     };
     const Elements* elements = elements_of(plain(i), meanings_[i]);
     for (uint32_t e = 0; elements && e < elements->count; ++e) add(elements->slots[e]);
+    if (is_warpwide(meanings_[i])) {
+      Touched touched;
+      meanings_[i]->touches(program_.ops[i], touched);
+      for (const Touched::Part& part : touched.writes) add(part.slot);
+      continue;
+    }
     if (writes_d(plain(i), meanings_[i]) || (!meanings_[i] && plain(i).d)) add(plain(i).d);
   }
   const size_t words = (slots_.size() + 63) / 64;
@@ -166,6 +183,12 @@ void Flow::find_live() {
 
 bool Flow::writes(uint32_t op, uint32_t slot) const {
   const Op& at = plain(op);
+  if (is_warpwide(meanings_[op])) {
+    Touched touched;
+    meanings_[op]->touches(at, touched);
+    return std::any_of(touched.writes.begin(), touched.writes.end(),
+                       [&](const Touched::Part& part) { return part.slot == slot; });
+  }
   if (!writes_d(at, meanings_[op])) return false;
   const Elements* elements = elements_of(at, meanings_[op]);
   if (!elements) return at.d == slot;
@@ -189,57 +212,100 @@ bool Flow::is_live(uint32_t slot, uint32_t op) const {
   return live[found->second / 64] >> found->second % 64 & 1;
 }
 
-// All Ops are known, and it is entered at the top alone.
-bool Flow::is_loop(uint32_t begin, uint32_t end) const {
-  if (!fits(meanings_[begin])) return false;  // its first Op is replaced, which no branch may be
-  for (uint32_t i = begin; i < end; ++i) {
-    if (!is_branch(meanings_[i]) && !fits(meanings_[i])) return false;
-    if (is_branch(meanings_[i]) && program_.ops[i].y) return false;  // it waits for somebody
-  }
+void Flow::find_jumps() {
   for (uint32_t i = 0; i < program_.ops.size(); ++i) {
-    if (i >= begin && i < end) continue;
-    if (!meanings_[i]) {
-      for (uint32_t next : followers(i)) {
-        if (next > begin && next < end) return false;
-      }
+    for (uint32_t next : followers(i)) {
+      if (next != i + 1) jumps_.push_back({next, i});
     }
-    const Op* target = program_.ops[i].target;
-    if (target && index_of(target) > begin && index_of(target) < end) return false;
   }
-  return true;
+  std::sort(jumps_.begin(), jumps_.end(), [](const Jump& a, const Jump& b) { return a.to < b.to; });
 }
 
-std::vector<Phase> Flow::phases() const {
-  const auto count = static_cast<uint32_t>(program_.ops.size());
-  std::vector<Phase> loops, all;
-  for (uint32_t i = program_.warp_start; i < count; ++i) {
+uint32_t Flow::cut(uint32_t begin, uint32_t end) const {
+  const auto first = std::upper_bound(jumps_.begin(), jumps_.end(), begin,
+                                      [](uint32_t op, const Jump& jump) { return op < jump.to; });
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto jump = first; jump != jumps_.end() && jump->to < end; ++jump) {
+      if (jump->from >= begin && jump->from < end) continue;
+      end = jump->to;
+      changed = true;
+      break;
+    }
+  }
+  return end;
+}
+
+bool Flow::only_store(uint32_t begin, uint32_t end) const {
+  for (uint32_t i = begin; i < end; ++i) {
+    if (!is_store(meanings_[i]) || (i > begin && leader_[i])) return false;
+  }
+  return begin < end;
+}
+
+// All Ops are known, and it is entered at the top alone.
+bool Flow::is_loop(uint32_t begin, uint32_t end, bool stores) const {
+  if (!fits(meanings_[begin])) return false;  // its first Op is replaced, which no branch may be
+  for (uint32_t i = begin; i < end; ++i) {
+    const bool known = fits(meanings_[i]) || (stores && is_store(meanings_[i]));
+    if (!is_branch(meanings_[i]) && !known) return false;
+    if (is_branch(meanings_[i]) && program_.ops[i].y) return false;  // it waits for somebody
+  }
+  return cut(begin, end) == end;
+}
+
+void Flow::add_loops(bool stores, std::vector<bool>& taken, std::vector<Phase>& to) const {
+  std::vector<Phase> loops;
+  for (uint32_t i = program_.warp_start; i < program_.ops.size(); ++i) {
     if (!is_branch(meanings_[i]) || index_of(program_.ops[i].target) > i) continue;
     const uint32_t begin = index_of(program_.ops[i].target);
-    if (begin >= program_.warp_start && is_loop(begin, i + 1))
-      loops.push_back({begin, i + 1, true});
+    if (begin >= program_.warp_start && is_loop(begin, i + 1, stores))
+      loops.push_back({begin, i + 1, true, stores, true});
   }
   // The outermost of nested loops.
   std::sort(loops.begin(), loops.end(),
             [](const Phase& a, const Phase& b) { return a.end - a.begin > b.end - b.begin; });
-  std::vector<bool> taken(count, false);
   for (const Phase& loop : loops) {
     if (std::any_of(taken.begin() + loop.begin, taken.begin() + loop.end, [](bool t) { return t; }))
       continue;
     std::fill(taken.begin() + loop.begin, taken.begin() + loop.end, true);
-    all.push_back(loop);
+    to.push_back(loop);
   }
+}
+
+// As far as Ops are known, with branches ahead; back only as its last one.
+Phase Flow::run_from(uint32_t begin, const std::vector<bool>& taken) const {
+  uint32_t end = begin;
+  for (; end < program_.ops.size() && !taken[end]; ++end) {
+    if (fits(meanings_[end])) continue;
+    if (end == begin) break;  // its first Op is replaced, which no branch may be
+    if (is_store(meanings_[end])) continue;
+    if (!is_branch(meanings_[end]) || program_.ops[end].y) break;  // y: it waits for somebody
+    if (index_of(program_.ops[end].target) > end) continue;
+    if (index_of(program_.ops[end].target) < begin) ++end;
+    break;
+  }
+  end = cut(begin, end);
+  Phase out{begin, end};
+  for (uint32_t i = begin; i < end; ++i) {
+    out.stores |= is_store(meanings_[i]);
+    out.branches |= is_branch(meanings_[i]);
+  }
+  return out;
+}
+
+std::vector<Phase> Flow::phases() const {
+  const auto count = static_cast<uint32_t>(program_.ops.size());
+  std::vector<Phase> all;
+  std::vector<bool> taken(count, false);
+  add_loops(false, taken, all);
+  add_loops(true, taken, all);
   for (uint32_t i = program_.warp_start; i < count;) {
-    uint32_t end = i;
-    const auto goes_on = [&] { return end < count && !taken[end] && (end == i || !leader_[end]); };
+    const Phase phase = run_from(i, taken);
     uint32_t scattered = 0;
-    for (; goes_on() && fits(meanings_[end]); ++end) scattered += is_scattered(end);
-    const uint32_t first_store = end;
-    if (end > i) {
-      for (; goes_on() && is_store(meanings_[end]); ++end) scattered += is_scattered(end);
-    }
-    if (end - i >= (scattered ? kFewestWithLanes : kFewestOps))
-      all.push_back({i, end, false, end != first_store});
-    i = end == i ? i + 1 : end;
+    for (uint32_t op = i; op < phase.end; ++op) scattered += is_scattered(op);
+    if (phase.end - i >= (scattered ? kFewestWithLanes : kFewestOps)) all.push_back(phase);
+    i = std::max(phase.end, i + 1);
   }
   return all;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which Ops of a program can be compiled together, and which slots of the frame are read later?
 //
-// A phase is a run of Ops that machine code can run for some lanes after the others: between them
-// no lane can see another one. It may end in stores; lanes that load later would see earlier ones.
+// A phase is a run of Ops that is entered at the top alone. If it stores nothing, no lane can see
+// another one in it, and machine code can run it for some lanes after the others; else all lanes go
+// through it together.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace kiln::engine {
 struct Phase {
   uint32_t begin = 0, end = 0;  // Ops
   bool loops = false;
-  bool stores = false;  // all lanes go through it together
+  bool stores = false;    // all lanes go through it together
+  bool branches = false;  // as loops do
 };
 
 class Flow {
@@ -33,9 +35,13 @@ class Flow {
   // May what the slot holds be read by `op` or by what follows?
   bool is_live(uint32_t slot, uint32_t op) const;
   bool is_leader(uint32_t op) const { return leader_[op]; }
+  // Are they in different blocks?
+  bool is_apart(uint32_t a, uint32_t b) const { return run_of_[a] != run_of_[b]; }
   // Does the Op write this slot?
   bool writes(uint32_t op, uint32_t slot) const;
   std::vector<Phase> phases() const;
+  // Do all Ops from here to there do nothing but store?
+  bool only_store(uint32_t begin, uint32_t end) const;
 
  private:
   struct Run {  // a basic block
@@ -47,7 +53,12 @@ class Flow {
   // Goes back over an Op: what is live before it, from what is live behind it.
   void step_back(uint32_t op, std::vector<uint64_t>& live) const;
   std::vector<uint32_t> followers(uint32_t op) const;
-  bool is_loop(uint32_t begin, uint32_t end) const;
+  void find_jumps();
+  // The end of a phase that begins here: before the first Op that others come to.
+  uint32_t cut(uint32_t begin, uint32_t end) const;
+  bool is_loop(uint32_t begin, uint32_t end, bool stores) const;
+  void add_loops(bool stores, std::vector<bool>& taken, std::vector<Phase>& to) const;
+  Phase run_from(uint32_t begin, const std::vector<bool>& taken) const;
   bool is_scattered(uint32_t op) const;
 
   const Program& program_;
@@ -56,6 +67,10 @@ class Flow {
   std::unordered_map<uint32_t, uint32_t> slots_;  // that are written: their bits
   std::vector<Run> runs_;
   std::vector<uint32_t> run_of_;
+  struct Jump {
+    uint32_t to, from;
+  };
+  std::vector<Jump> jumps_;  // sorted: but for those to the next Op
 };
 
 }  // namespace kiln::engine

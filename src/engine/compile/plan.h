@@ -48,6 +48,9 @@ struct Variable {
   Pattern2 steps;
   uint64_t constant = 0;
   bool is_constant = false;
+  // Of a value that ends with its block: from behind the Op that writes it up to the one that
+  // writes something else there.
+  uint32_t from = 0, until = ~uint32_t{0};
 };
 
 // Where a load reads.
@@ -63,20 +66,25 @@ struct Step {
   uint32_t index = 0;
   Op op;
   Meaning meaning;
-  std::optional<uint32_t> d, a, b, c;  // variables
+  std::optional<uint32_t> d, a, b, c;   // variables
+  std::vector<uint32_t> reads, writes;  // of Does::Warpwide; `d` is the first that it writes
   Place place;
   uint32_t align = 0;  // of an address: that of all elements together
+  // Of a store that a branch leads around: for these lanes, or for the others.
+  std::optional<uint32_t> under;
+  bool under_not = false;
 };
 
 // Where the interpreter goes on.
 struct Exit {
   uint32_t target = 0;
   bool backward = false;  // the turn is used up
+  bool early = false;     // before an Op that machine code cannot run as things are
 };
 
 struct Plan {
   Phase phase;
-  uint32_t row_lanes = kWarpSize;
+  uint32_t row_lanes = kWarpSize;  // of a row of values that rise by one step
   std::vector<Step> steps;
   std::vector<Variable> variables;
   std::map<uint32_t, uint32_t> home;  // by slot
@@ -99,6 +107,8 @@ struct Taken {
 };
 // Nothing: the phase cannot be compiled.
 std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, Taken taken);
+
+Pattern2 header_steps(const Affine& header, uint32_t row_lanes, bool narrow);
 
 // Does it load from an address for each lane?
 bool is_gather(const Plan& plan, const Step& step);

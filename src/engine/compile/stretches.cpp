@@ -28,8 +28,7 @@ class Entry {
  public:
   Entry(Stretch& stretch, Compiled& compiled, Warp& warp)
       : stretch_(stretch), compiled_(compiled), made_(*compiled.made), warp_(warp) {
-    const Program& program = stretch.tiers->program();
-    row_lanes_ = program.narrow_rows ? warp.block->grid->block_dim.x : kWarpSize;
+    row_lanes_ = made_.row_lanes;
   }
   // False: what the code takes for granted does not hold.
   bool prepare();
@@ -47,8 +46,11 @@ class Entry {
   }
   bool place(const Prepared& at, uint64_t* pointer);
   bool reach(size_t index, uint64_t* words);
+  static bool none(const Reach& at, uint64_t* words);
   bool is_inside(uint32_t op, uint64_t first, uint64_t bytes, bool writes);
   void put_back() const;
+  uint32_t run_once();
+  void forget();
 
   Stretch& stretch_;
   Compiled& compiled_;
@@ -90,36 +92,32 @@ bool Entry::place(const Prepared& at, uint64_t* pointer) {
   if (at.of == Place::Of::Header) {
     const Affine& header = affine_at(warp_, at.slot);
     if (header.state == AffineState::Lanes) return false;
-    Pattern2 steps{static_cast<int64_t>(header.step),
-                   row_lanes_ < kWarpSize ? static_cast<int64_t>(header.row_step) : 0};
-    if (at.narrow) {
-      steps.step = static_cast<int32_t>(steps.step);
-      steps.row_step = static_cast<int32_t>(steps.row_step);
-    }
-    if (!(steps == at.steps)) return false;
+    if (!(header_steps(header, row_lanes_, at.narrow) == at.steps)) return false;
     base = header.base;
   } else {
     std::memcpy(&base, warp_.registers + at.slot, at.narrow ? 4 : 8);
   }
   if (at.narrow) base &= 0xffffffffu;
-  const auto all = base | static_cast<uint64_t>(at.steps.step | at.steps.row_step);
-  if (all & (at.align - 1)) return false;
-  const int64_t along = at.steps.step * int64_t{row_lanes_ - 1};
-  const int64_t down = at.steps.row_step * int64_t{kWarpSize / row_lanes_ - 1};
-  const __int128 first =
-      __int128{base} + at.least + std::min<int64_t>(along, 0) + std::min<int64_t>(down, 0);
-  const __int128 end =
-      __int128{base} + at.most + std::max<int64_t>(along, 0) + std::max<int64_t>(down, 0);
-  if (first < 0 || end >> 56 || (at.narrow && end >> 32)) return false;
-  const auto begin = static_cast<uint64_t>(first), bytes = static_cast<uint64_t>(end - first);
+  if (base & (at.align - 1)) return false;
+  // Below 0 it is beyond every limit.
+  const uint64_t begin = base + static_cast<uint64_t>(at.first);
   if (at.space == ptx::Space::Shared) {
     const uint64_t limit = warp_.block->shared_bytes;
-    if (begin > limit || limit - begin < bytes) return false;
+    if (begin > limit || limit - begin < at.bytes) return false;
     *pointer = reinterpret_cast<uint64_t>(warp_.block->shared) + base;
     return true;
   }
+  if ((begin + at.bytes) >> (at.narrow ? 32 : 56)) return false;
+  if (!is_inside(at.op, begin, at.bytes, at.writes)) return false;
   *pointer = base;
-  return is_inside(at.op, begin, bytes, at.writes);
+  return true;
+}
+
+// Every check of it fails; behind a branch perhaps none is made.
+bool Entry::none(const Reach& at, uint64_t* words) {
+  words[0] = ~uint64_t{0};
+  words[1] = words[2] = 0;
+  return at.optional;
 }
 
 // Of memory that an address comes to only in the phase: the region that its load touched last. The
@@ -139,12 +137,12 @@ bool Entry::reach(size_t index, uint64_t* words) {
         cached = {region->begin, region->end, region->writable};
     }
     // Else the interpreter has not been there yet, or it is about to find a fault.
-    if (cached.begin > cached.end || (at.writes && !cached.writable)) return false;
+    if (cached.begin > cached.end || (at.writes && !cached.writable)) return none(at, words);
     if (last != cached.begin) seen.store(cached.begin, std::memory_order_relaxed);
     begin = cached.begin;
     size = cached.end - cached.begin;
   }
-  if (size < at.span || (begin & (at.align - 1)) != 0) return false;
+  if (size < at.span || (begin & (at.align - 1)) != 0) return none(at, words);
   words[0] = begin;
   words[1] = size - at.span;
   words[2] = move;
@@ -154,7 +152,8 @@ bool Entry::reach(size_t index, uint64_t* words) {
 bool Entry::prepare() {
   if (!guards_hold()) return false;
   for (size_t i = 0; i < made_.prepared.size(); ++i) {
-    if (!place(made_.prepared[i], &table_[i])) return false;
+    table_[i] = 0;
+    if (!place(made_.prepared[i], &table_[i]) && !made_.prepared[i].optional) return false;
   }
   for (size_t i = 0; i < made_.reaches.size(); ++i) {
     if (!reach(i, &table_[made_.prepared.size() + i * 3])) return false;
@@ -175,15 +174,44 @@ void Entry::put_back() const {
   }
 }
 
+// All lanes in one pass, without masks.
+uint32_t Entry::run_once() {
+  const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled_.memory.begin()));
+  Pass pass{warp_.registers,
+            warp_.registers,
+            warp_.registers,
+            table_,
+            static_cast<uint64_t>(warp_.turn),
+            0,
+            0,
+            kFullMask,
+            &warp_};
+  const uint32_t exit = code(&pass);
+  if (exit == 0 || made_.exits[exit - 1].early) [[unlikely]]
+    forget();
+  if (exit == 0) [[unlikely]]
+    put_back();
+  left = pass.budget;
+  ran = pass.ran;
+  return exit;
+}
+
+void Entry::forget() {
+  for (size_t i = 0; i < made_.reaches.size(); ++i)
+    compiled_.seen[i].store(0, std::memory_order_relaxed);
+}
+
 uint32_t Entry::run() {
+  if (made_.lanes == kWarpSize && !made_.masked) return run_once();
   const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled_.memory.begin()));
   uint32_t exit = 0;
   const uint32_t own = made_.lanes == kWarpSize ? kFullMask : (1u << made_.lanes) - 1;
   for (uint32_t lane = 0; lane < kWarpSize; lane += made_.lanes) {
     if (lane) {
       for (size_t i = 0; i < made_.prepared.size(); ++i) {
+        // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): prepare() filled it
+        if (table_[i] == 0) continue;  // no good
         const Pattern2& steps = made_.prepared[i].steps;
-        // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): prepare() has filled it
         table_[i] += static_cast<uint64_t>(rise(steps, lane, row_lanes_) -
                                            rise(steps, lane - made_.lanes, row_lanes_));
       }
@@ -200,8 +228,7 @@ uint32_t Entry::run() {
               &warp_};
     exit = code(&pass);
     if (exit == 0) {
-      for (size_t i = 0; i < made_.reaches.size(); ++i)
-        compiled_.seen[i].store(0, std::memory_order_relaxed);
+      forget();
       put_back();
       return 0;
     }
@@ -261,12 +288,12 @@ const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   const uint32_t count = compiled.entered.load(std::memory_order_relaxed);
   compiled.entered.store(count + 1, std::memory_order_relaxed);
   const uint32_t exit = warp.turn > 0 && entry.prepare() ? entry.run() : 0;
-  if (exit == 0) {
+  if (exit == 0 || compiled.made->exits[exit - 1].early) {
     const uint32_t missed = compiled.missed.fetch_add(1, std::memory_order_relaxed) + 1;
     if (missed > kMissesAllowed && missed > count / 4 * 3)
       compiled.state.store(Compiled::State::Off, std::memory_order_relaxed);
-    return nullptr;
   }
+  if (exit == 0) return nullptr;
   *done = true;
   warp.turn = static_cast<int32_t>(entry.left);
   warp.steps += entry.ran;

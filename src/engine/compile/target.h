@@ -116,7 +116,8 @@ class Target {
   virtual void jump_if_bits(Reg word, uint64_t bits, Label to) = 0;  // any of them is set
 };
 
-bool has_target();  // for this CPU
+bool has_target();           // for this CPU
+uint32_t least_row_lanes();  // a vector is of one row
 // Null: none.
 std::unique_ptr<Target> make_target();
 

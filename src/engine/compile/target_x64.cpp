@@ -314,6 +314,8 @@ void X64::mul_wide(bool is_signed_value, bool high, Reg to, Reg a, Reg b) {
   is_signed_value ? cc_.vpmuldq(v(to), l, r) : cc_.vpmuludq(v(to), l, r);
 }
 
+uint32_t least_row_lanes() { return 8; }
+
 bool has_target() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("bmi2");

@@ -29,6 +29,11 @@ class Meanings {
     return found == rows_.end() ? nullptr : &found->second;
   }
 
+  void warpwide(Handler handler, void (*touches)(const Op& op, Touched& out)) {
+    Meaning meaning{Does::Warpwide};
+    meaning.touches = touches;
+    add(handler, meaning);
+  }
   template <class F, class D, class A = D>
   void unary(Does does) {
     for (uint8_t lanes : {0, 1}) {
@@ -66,5 +71,7 @@ void describe_convert(Meanings& to);
 void describe_memory(Meanings& to);
 void describe_move(Meanings& to);
 void describe_control(Meanings& to);
+void describe_warp(Meanings& to);
+void describe_matrix(Meanings& to);
 
 }  // namespace kiln::engine

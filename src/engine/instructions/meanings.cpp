@@ -20,6 +20,8 @@ std::unique_ptr<const Meanings> describe_all() {
   describe_memory(*all);
   describe_move(*all);
   describe_control(*all);
+  describe_warp(*all);
+  describe_matrix(*all);
   return all;
 }
 

@@ -98,11 +98,10 @@ std::byte* locate_lane(Warp& warp, const Op* op, uint32_t lane, ptx::Space space
   return locate_at(warp, op, lane, space, address, bytes, bytes, access);
 }
 
-// What the 32 addresses have in common; one pass that the compiler turns into vector code.
+// What the 32 addresses have in common; passes that the compiler turns into vector code.
 template <class A>
 struct Pattern {
   bool contiguous, same;
-  A least, most;
   A low_bits;  // all addresses or-ed: tells their alignment
 };
 
@@ -115,13 +114,46 @@ Pattern<A> pattern_of(const A* address, uint32_t bytes) {
     differs |= address[i] ^ base;
     low |= address[i];
   }
-  if (steps == 0 || differs == 0) return {steps == 0, differs == 0, base, base, low};
-  A least = base, most = base;
+  return {steps == 0, differs == 0, low};
+}
+
+template <class A>
+struct Ends {
+  A least, most;
+};
+template <class A>
+Ends<A> ends_of(const A* address) {
+  A least = address[0], most = address[0];
   for (uint32_t i = 0; i < kWarpSize; ++i) {
     least = address[i] < least ? address[i] : least;
     most = address[i] > most ? address[i] : most;
   }
-  return {false, false, least, most, low};
+  return {least, most};
+}
+
+// Each lane by itself in shared memory, or in the region that the Op touched last: most often all
+// of them are. A region never reaches into the tagged windows.
+template <class A>
+bool locate_each(Warp& warp, const Op* op, const A* address, uint32_t bytes, bool write,
+                 std::byte* (&pointer)[kWarpSize]) {
+  const auto space = static_cast<ptx::Space>(op->z);
+  uint64_t begin = 0, end = warp.block->shared_bytes, move = 0;
+  if (space == ptx::Space::Shared) {
+    move = reinterpret_cast<uint64_t>(warp.block->shared);
+  } else {
+    const Worker::CachedRegion& cached = warp.worker->cached(op);
+    if (space == ptx::Space::Local || (write && !cached.writable)) return false;
+    begin = cached.begin, end = cached.end;
+  }
+  if (end < begin || end - begin < bytes) return false;
+  const uint64_t most = end - begin - bytes;
+  uint64_t beyond = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    const uint64_t at = static_cast<A>(address[i] + static_cast<A>(op->imm));
+    beyond |= at - begin > most ? 1 : 0;
+    pointer[i] = reinterpret_cast<std::byte*>(at + move);
+  }
+  return beyond == 0;
 }
 
 template <class A>
@@ -138,11 +170,17 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
     address = filled;
   }
   const Pattern<A> pattern = pattern_of(address, bytes);
-  const uint64_t wrap = sizeof(A) == 4 ? 0xffffffffu : ~uint64_t{0};
-  const uint64_t first = (pattern.least + offset) & wrap;
-  const uint64_t all = pattern.contiguous ? uint64_t{bytes} * kWarpSize
-                                          : uint64_t{pattern.most} - pattern.least + bytes;
   const bool is_aligned = ((pattern.low_bits | offset) & (bytes - 1)) == 0;
+  const bool is_scattered = !pattern.contiguous && !pattern.same;
+  // Of 32 bits, the least and the most of the addresses are found as fast.
+  if (sizeof(A) == 8 && is_scattered && is_aligned &&
+      locate_each(warp, op, address, bytes, access != Access::Read, pointer))
+    return Shape::Scattered;
+  const uint64_t wrap = sizeof(A) == 4 ? 0xffffffffu : ~uint64_t{0};
+  const Ends<A> ends = is_scattered ? ends_of(address) : Ends<A>{address[0], address[0]};
+  const uint64_t first = (ends.least + offset) & wrap;
+  const uint64_t all =
+      pattern.contiguous ? uint64_t{bytes} * kWarpSize : uint64_t{ends.most} - ends.least + bytes;
   // The whole range at once: inside shared memory, or inside one region.
   std::byte* base = nullptr;
   if (is_aligned && first + (all - 1) <= wrap && first + (all - 1) >= first) {
@@ -158,7 +196,7 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
     pointer[0] = base;
     if (pattern.same) return Shape::Uniform;
     if (pattern.contiguous && warp.mask == kFullMask) return Shape::Contiguous;
-    for (uint32_t i = 0; i < kWarpSize; ++i) pointer[i] = base + (address[i] - pattern.least);
+    for (uint32_t i = 0; i < kWarpSize; ++i) pointer[i] = base + (address[i] - ends.least);
     return Shape::Scattered;
   }
   for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
@@ -174,18 +212,21 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
 
 namespace {
 
-// Base and step say it all: neighbours in memory, or one place. Anything else goes by lanes.
+constexpr uint64_t kFarthest = 1 << 24;  // from lane to lane
+
+// Base and step say it all: neighbours in memory, one place, or places at the same distance.
+// Anything else goes by lanes.
 bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access,
                    std::byte* (&pointer)[kWarpSize], Shape* shape) {
   const Affine& value = affine_at(warp, op->a);
   if (value.state == AffineState::Lanes || warp.mask != kFullMask) return false;
   const bool narrow = op->x & kAddress32;
   const uint64_t step = narrow ? static_cast<uint32_t>(value.step) : value.step;
-  if (step != bytes && step != 0) return false;
+  if (step >= kFarthest) return false;
   uint64_t first = value.base + static_cast<uint64_t>(op->imm);
   if (narrow) first &= 0xffffffffu;
-  const uint64_t all = step ? uint64_t{bytes} * kWarpSize : bytes;
-  if (first & (bytes - 1)) return false;
+  const uint64_t all = step * (kWarpSize - 1) + bytes;
+  if ((first | step) & (bytes - 1) || (narrow && (first + all) >> 32)) return false;
   const auto space = static_cast<ptx::Space>(op->z);
   if (space == ptx::Space::Shared) {
     if (first > warp.block->shared_bytes || warp.block->shared_bytes - first < all) return false;
@@ -195,7 +236,10 @@ bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access,
     if (!allowed(warp, op, first, all, access != Access::Read)) return false;
     pointer[0] = reinterpret_cast<std::byte*>(first);
   }
-  *shape = step ? Shape::Contiguous : Shape::Uniform;
+  *shape = step == bytes ? Shape::Contiguous : step ? Shape::Scattered : Shape::Uniform;
+  if (*shape == Shape::Scattered) {
+    for (uint32_t i = 1; i < kWarpSize; ++i) pointer[i] = pointer[0] + i * step;
+  }
   return true;
 }
 

@@ -277,6 +277,7 @@ const Op* go_on(Warp& warp) {
   *progress |= warp.index != *i;
   const uint32_t last = *i = warp.index;
   stuck &= !warp.moved && outcome != Outcome::Finished;
+  spins |= outcome == Outcome::Yielded;
   if (outcome == Outcome::Finished) {
     finished[last] = 1;
     ++finished_count;
@@ -332,28 +333,47 @@ const Op* go_on(Warp& warp) {
   return true;
 }
 
-Outcome Block::run() {
-  bool progress = false;
-  stuck = true;
-  if (!(grid->settings.schedule ? run_scheduled(&progress) : run_in_order(&progress))) {
-    abandon();
-    return Outcome::Faulted;
-  }
-  if (finished_count == warp_count) {
-    if (tiering) {
-      tiering->warm(ran + warp_count * grid->program->ops.size(), grid->settings.compile_after);
-    }
-    return Outcome::Finished;
-  }
-  bool runnable = false;
-  for (uint32_t i = 0; i < warp_count && !runnable; ++i) {
+// Every warp once; false: the block has to end.
+[[gnu::always_inline]] inline bool Block::run_round(bool* progress) {
+  *progress = spins = false;
+  return grid->settings.schedule ? run_scheduled(progress) : run_in_order(progress);
+}
+
+bool Block::is_runnable() const {
+  for (uint32_t i = 0; i < warp_count; ++i) {
     if (finished[i]) continue;
-    for (const Split& split : warps[i]->splits) runnable |= split.wait == Wait::None;
+    for (const Split& split : warps[i]->splits) {
+      if (split.wait == Wait::None) return true;
+    }
   }
-  if (!runnable && !progress) {
-    report_deadlock();
-    abandon();
-    return Outcome::Faulted;
+  return false;
+}
+
+// Rounds between two looks at what comes from outside.
+constexpr uint32_t kRoundsAtOnce = 64;
+
+// Warps that have only met at barriers go on at once: nobody else could have done anything for
+// them. One that used up its turn may wait for another block.
+Outcome Block::run() {
+  stuck = true;
+  for (uint32_t rounds = 0; rounds < kRoundsAtOnce; ++rounds) {
+    bool progress = false;
+    if (!run_round(&progress)) {
+      abandon();
+      return Outcome::Faulted;
+    }
+    if (finished_count == warp_count) {
+      if (tiering) {
+        tiering->warm(ran + warp_count * grid->program->ops.size(), grid->settings.compile_after);
+      }
+      return Outcome::Finished;
+    }
+    if (!is_runnable() && !progress) {
+      report_deadlock();
+      abandon();
+      return Outcome::Faulted;
+    }
+    if (spins || cluster) break;
   }
   return Outcome::Yielded;
 }

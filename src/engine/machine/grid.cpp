@@ -328,14 +328,15 @@ void Worker::run_to_the_end(Grid& grid) {
       close(std::move(active_[i]));
       active_.erase(active_.begin() + static_cast<long>(i));
     }
-    const bool opened = !active_.empty() && active_.size() < most && open_next(grid);
+    const bool waits = std::ranges::any_of(active_, [](const auto& block) { return block->spins; });
+    const bool opened = waits && active_.size() < most && open_next(grid);
     if (opened || active_.empty() ||
         !std::ranges::all_of(active_, [](const auto& block) { return block->stuck; })) {
       standstill.moved();
     } else if (standstill.lasts(grid.cooperative || (grid.sink && spins_on_memory(*active_[0])))) {
       active_[0]->report_deadlock();
     }
-    if (!active_.empty()) std::this_thread::yield();
+    if (waits) std::this_thread::yield();
   }
   for (auto& block : active_) {
     block->abandon();

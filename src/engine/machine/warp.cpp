@@ -176,6 +176,7 @@ Outcome Warp::run(const Op* first) {
       if (++yields >= splits.size()) return Outcome::Yielded;
       turn = kTurn;
     }
+    if (splits.size() == 1 && splits[0].wait == Wait::Barrier) return Outcome::Blocked;
   }
   for (;;) {
     if (!pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
@@ -200,6 +201,8 @@ Outcome Warp::run(const Op* first) {
       turn = kTurn;
     }
     if (alive == 0) return Outcome::Finished;
+    // The usual end of a turn: all lanes together at a barrier that others have not come to.
+    if (splits.size() == 1 && splits[0].wait == Wait::Barrier) return Outcome::Blocked;
   }
 }
 

@@ -207,10 +207,11 @@ struct Block {
   Tiering* tiering = nullptr;  // of the kernel; null: it is not to get faster
   uint64_t ran = 0;            // Ops that its warps ran in loops, of those that have ended
   bool stuck = false;          // in the last run() its warps only looked and found nothing new
+  bool spins = false;          // in the last round some warp used up its turn
 
   void start(Grid& grid, Worker& worker, KilnDim3 at);
-  // Runs every warp once. Finished: the block is done. Yielded: all its warps wait for something
-  // outside of it.
+  // Runs every warp until one has used up its turn. Finished: the block is done. Yielded: others
+  // may have to run before it goes on.
   Outcome run();
   void arrive(uint8_t barrier, uint32_t threads, uint32_t wanted);
   void release_if_complete(uint8_t barrier);
@@ -222,6 +223,8 @@ struct Block {
  private:
   const Op* begin_warp(uint32_t i);  // null: there is no memory for its registers
   bool run_warp(uint32_t* i, const Op* first, bool* progress);  // false: the block has to end
+  bool run_round(bool* progress);
+  bool is_runnable() const;
   bool run_in_order(bool* progress);
   bool run_scheduled(bool* progress);
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/program/program.h"
 
@@ -57,7 +58,8 @@ enum class Does : uint8_t {
   BranchIf,  // Op::a is a predicate
   BranchUnless,
   BranchIndexed,  // Op::data names the Ops
-  Lanewise        // whatever it is, lane by lane: the handler itself is called
+  Lanewise,       // whatever it is, lane by lane: the handler itself is called
+  Warpwide        // lanes exchange values: the handler itself is called, for all of them at once
 };
 
 enum class Number : uint8_t { None, U32, S32, U64, S64, F32, F64 };
@@ -71,6 +73,15 @@ constexpr uint32_t bytes_of(Number number) {
 // As comparisons.h names them.
 enum class Comparison : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
 
+// What a handler of Does::Warpwide reads and writes of the frame.
+struct Touched {
+  struct Part {
+    uint32_t slot;
+    uint32_t bytes;  // of a lane; 0: a predicate
+  };
+  std::vector<Part> reads, writes;
+};
+
 struct Meaning {
   Does does = Does::Lanewise;
   Number type = Number::None;  // of the result; of a comparison, of what is compared
@@ -78,6 +89,7 @@ struct Meaning {
   uint8_t operands = 0;
   uint8_t lanes = 0;  // bit k: operand k is 32 lanes, else a scalar
   Comparison comparison = Comparison::Eq;
+  void (*touches)(const Op& op, Touched& out) = nullptr;  // of Does::Warpwide
 };
 
 // The registers of ld.v4 or st.v4.

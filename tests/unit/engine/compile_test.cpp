@@ -70,6 +70,8 @@ class Writer {
         "mov.u64 %rd23, %rd4; mov.u32 %r22, 0; mov.u32 %r21, %r27;\n"
         "and.b32 %r20, %r27, 63; shl.b32 %r20, %r20, 4; add.u32 %r20, %r20, %r25;\n"
         "mul.wide.u32 %rd30, %r27, 16; add.s64 %rd31, %rd1, %rd30; and.b64 %rd32, %rd21, -16;\n"
+        "mul.wide.u32 %rd34, %r26, 4096; add.s64 %rd33, %rd2, %rd34;\n"
+        "mul.wide.u32 %rd34, %r27, 8; add.s64 %rd33, %rd33, %rd34;\n"
         "and.b32 %r19, %r27, 3; add.u32 %r19, %r19, 2; add.u32 %r18, %r27, 5;\n";
     for (int i = 1; i <= 8; ++i) {
       line("ld.global.f32 %f{}, [%rd4+{}]", i, i * 1024);
@@ -78,7 +80,10 @@ class Writer {
       line("st.shared.f32 [%r23+{}], %f{}", i * 256, i);
     }
     line("setp.lt.u32 %p1, %r1, %r2; setp.gt.f32 %p2, %f1, %f2; bar.sync 0");
-    for (uint32_t i = 0; i < 2 + pick(3); ++i) pick(2) ? straight(6 + pick(12)) : loop(i);
+    for (uint32_t i = 0; i < 2 + pick(3); ++i) {
+      pick(2) ? straight(6 + pick(12)) : loop(i);
+      if (pick(2)) exchange();
+    }
     line(
         "mad.lo.u32 %r33, %r26, 256, %r27; mul.wide.u32 %rd24, %r33, 4; add.s64 %rd25, %rd2, "
         "%rd24");
@@ -239,9 +244,53 @@ class Writer {
     }
   }
 
+  // Between the lanes of a warp: all of them are here.
+  void exchange() {
+    static const char* kHow[] = {"bfly", "up", "down", "idx"};
+    for (uint32_t i = 0; i < 1 + pick(3); ++i) {
+      line("shfl.sync.{}.b32 {}|{}, {}, {}, {}, -1", kHow[pick(4)], pick(2) ? r() : f(), p(),
+           pick(2) ? r() : f(), pick(3) ? std::to_string(1 << pick(5)) : r(),
+           pick(2) ? "31" : "0x1807");
+      straight(pick(4));
+    }
+    if (pick(2)) return;
+    line(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%f1, %f2, %f3, %f4}}, "
+        "{{{}, {}, {}, {}}}, {{{}, {}}}, {{{}, {}, {}, {}}}",
+        r(), r(), r(), r(), r(), r(), f(), f(), f(), f());
+  }
+
+  // A branch leads some lanes, or all, around it.
+  void store_for_some() {
+    const uint32_t label = next_label_++;
+    if (pick(3))
+      line("setp.{}.f32 %p5, {}, {}", comparison(true), f(), f_or_number());
+    else
+      line("setp.lt.u32 %p5, %r26, {}", pick(3));
+    line("{}%p5 bra S{}", pick(2) ? "@" : "@!", label);
+    switch (pick(4)) {
+      case 0:
+        line("st.shared.f32 [%r23+{}], {}", pick(64) * 4, f());
+        break;
+      case 1:
+        line("st.shared.v2.f32 [%r20+{}], {{{}, {}}}", pick(16) * 16, f(), f());
+        break;
+      case 2:
+        line("st.shared.u32 [%r25+{}], {}", pick(64) * 4, r());
+        break;
+      default:
+        line("st.global.u32 [%rd33+{}], {}; st.global.u32 [%rd33+{}], {}", 114688 + pick(16) * 4,
+             r(), 114688 + pick(16) * 4, r());
+    }
+    text_ += fmt::format("S{}: ", label);
+  }
+
   // To shared memory, where other lanes see it: the order of loads and stores shows.
   void store() {
-    switch (pick(6)) {
+    switch (pick(8)) {
+      case 6:
+      case 7:
+        return store_for_some();
       case 4:
         return line("st.shared.v4.f32 [%r20+{}], {{{}, {}, {}, {}}}", pick(16) * 16, f(), f(), f(),
                     f_or_number());
@@ -302,6 +351,7 @@ class Writer {
   std::mt19937 random_;
   std::string text_;
   uint32_t next_scalar_ = 0;
+  uint32_t next_label_ = 0;
 };
 
 class RandomPrograms : public testing::TestWithParam<int> {};

@@ -10,6 +10,7 @@
 #include "engine/instructions/float/rounded.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/access.h"
+#include "engine/numbers/exponential.h"
 
 namespace kiln::engine {
 namespace {
@@ -125,7 +126,7 @@ KILN_FLOAT_UNARY(ReciprocalRoot, 1 / std::sqrt(static_cast<double>(a)))
 KILN_FLOAT_UNARY(Sine, std::sin(a))
 KILN_FLOAT_UNARY(Cosine, std::cos(a))
 KILN_FLOAT_UNARY(Log2, std::log2(a))
-KILN_FLOAT_UNARY(Exp2, std::exp2(a))
+KILN_FLOAT_UNARY(Exp2, power_of_two(a))
 KILN_FLOAT_UNARY(Tanh, std::tanh(a))
 #undef KILN_FLOAT_UNARY
 

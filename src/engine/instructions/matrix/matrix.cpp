@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/instructions/lowerings_matrix.h"
 #include "engine/instructions/matrix/matrix_operands.h"
 #include "engine/numbers/matrix_elements.h"
@@ -180,6 +181,24 @@ const Op* run_multiply_double(Warp& warp, const Op* op) {
 }
 
 }  // namespace
+
+void describe_matrix(Meanings& to) {
+  const auto touches = [](const Op& op, Touched& out) {
+    const Multiply& how = *static_cast<const Multiply*>(op.data);
+    const uint32_t bytes = how.a == Element::F64 ? 8 : 4;
+    const auto add = [&](const uint32_t* slots, uint32_t count, std::vector<Touched::Part>& parts) {
+      for (uint32_t i = 0; i < count; ++i) parts.push_back({slots[i], bytes});
+    };
+    add(how.a_slots, how.a_count, out.reads);
+    add(how.b_slots, how.b_count, out.reads);
+    add(how.c_slots, how.c_count, out.reads);
+    add(how.d_slots, how.d_count, out.writes);
+  };
+  to.warpwide(&run_multiply_small<multiply_f16>, touches);
+  to.warpwide(&run_multiply_small<multiply_bf16>, touches);
+  to.warpwide(&run_multiply_float, touches);
+  to.warpwide(&run_multiply_integer, touches);
+}
 
 bool matrix_multiply(Lowering& l) {
   const auto& modifiers = l.ins().modifiers;

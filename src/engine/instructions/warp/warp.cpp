@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/watching.h"
 
@@ -106,8 +107,52 @@ int64_t source_lane(Direction direction, uint32_t lane, uint32_t by, uint32_t le
   deliver_groups(warp, op, SyncKind::Exchange, warp.lanes<uint32_t>(s.members), sources);
 }
 
+bool are_alike(const uint32_t* lanes) {
+  uint32_t differs = 0;
+  for (uint32_t i = 1; i < kWarpSize; ++i) differs |= lanes[i] ^ lanes[0];
+  return differs == 0;
+}
+
+// The usual exchange of a sum over a warp: every lane has another one that reads it.
+template <uint32_t kBy>
+void exchange(const uint32_t* value, uint32_t* to) {
+  uint32_t result[kWarpSize];
+  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = value[i ^ kBy];
+  std::memcpy(to, result, sizeof result);
+}
+bool exchange_all(const uint32_t* value, uint32_t by, uint32_t* to) {
+  switch (by) {
+    case 1:
+      exchange<1>(value, to);
+      return true;
+    case 2:
+      exchange<2>(value, to);
+      return true;
+    case 4:
+      exchange<4>(value, to);
+      return true;
+    case 8:
+      exchange<8>(value, to);
+      return true;
+    case 16:
+      exchange<16>(value, to);
+      return true;
+    default:
+      return false;
+  }
+}
+
 const Op* run_shuffle(Warp& warp, const Op* op) {
   const Shuffle& s = *static_cast<const Shuffle*>(op->data);
+  if (warp.mask == kFullMask && s.direction == kButterfly && !warp.block->sync_sink) {
+    const uint32_t *by = warp.lanes<uint32_t>(s.by), *clamp = warp.lanes<uint32_t>(s.clamp);
+    if (clamp[0] == 31 && are_alike(clamp) && are_alike(by) &&
+        exchange_all(warp.lanes<uint32_t>(s.value), by[0], warp.lanes<uint32_t>(op->d))) {
+      warp.predicate(s.predicate) = kFullMask;
+      warp.pass_sync = false;
+      return op + 1;
+    }
+  }
   if (!warp.all_here(op, named_by(warp, warp.lanes<uint32_t>(s.members)).any)) return nullptr;
   if (warp.block->sync_sink) [[unlikely]]
     deliver_shuffle(warp, op, s);
@@ -232,6 +277,16 @@ const Op* run_elect(Warp& warp, const Op* op) {
 }
 
 }  // namespace
+
+// Those that write every lane of a whole warp.
+void describe_warp(Meanings& to) {
+  to.warpwide(&run_shuffle, [](const Op& op, Touched& out) {
+    const Shuffle& s = *static_cast<const Shuffle*>(op.data);
+    out.reads = {{s.value, 4}, {s.by, 4}, {s.clamp, 4}, {s.members, 4}};
+    out.writes = {{op.d, 4}, {s.predicate, 0}};
+  });
+  to.warpwide(&run_active_mask, [](const Op& op, Touched& out) { out.writes = {{op.d, 4}}; });
+}
 
 bool shuffle(Lowering& l) {
   const auto& operands = l.ins().operands;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// How are stores compiled? Neighbouring ones are checked before the first of them writes. A store
+// that a branch leads around is for some lanes: in shared memory, which only this thread touches,
+// the others' bytes are written back as they were; elsewhere lanes store one by one.
+#include <algorithm>
+
+#include "engine/compile/emitter.h"
+
+namespace kiln::engine {
+
+// Where a store goes: one register for the first lane, or two vectors of addresses a strip.
+bool Emitter::place_store(const Step& step, std::vector<Reg>* where) {
+  auto prepared = prepared_of_.find(step.index);
+  if (prepared != prepared_of_.end()) {
+    where->push_back(pointer_of(prepared->second));
+    return true;
+  }
+  if (step.place.of == Place::Of::Header) return false;
+  if (!is_checked_at_once(step)) {
+    addresses_of(step, where);
+    return true;
+  }
+  const uint32_t bytes = bytes_of(step.meaning.type);
+  const auto [least, most] = range(plan_.variables[*step.a].steps);
+  Reg address = t_.word(), at;
+  t_.word_add(address, word_of(*step.a), step.op.imm);
+  if (step.op.x & kAddress32) t_.word_extend(false, address, address);
+  t_.word_add(address, address, least);
+  check_reach(step, address, static_cast<uint64_t>(most - least) + bytes, &at);
+  Reg first = t_.word();
+  t_.word_add(first, at, -least - step.op.imm);
+  where->push_back(first);
+  return true;
+}
+
+// The lanes of a strip that store; nothing: all.
+std::optional<Reg> Emitter::mask_of(const Step& step, uint32_t strip) {
+  if (!step.under || plan_.variables[*step.under].kept == Kept::Word) return std::nullopt;
+  Reg mask = vector_of(*step.under, strip, 0);
+  if (!step.under_not) return mask;
+  Reg inverse = t_.vector();
+  t_.unary(Does::Not, Number::U32, inverse, mask);
+  return inverse;
+}
+
+void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset) {
+  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes, in_strip = lane % lanes;
+  const std::optional<Reg> mask = mask_of(step, lane / lanes);
+  Label around = t_.label();
+  if (mask) {
+    Reg stores = t_.word();
+    t_.lane_word(stores, *mask, in_strip, 4);
+    t_.jump_if(stores, false, around);
+  }
+  Reg word = t_.word();
+  t_.lane_word(word, bits_of(*step.b, lane / lanes, in_strip / in_value), in_strip % in_value,
+               bytes);
+  t_.store_word(word, base, offset, bytes);
+  t_.bind(around);
+}
+
+// In the order of the lanes: where several write to one place, the last one's value stays.
+void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
+                          const Pattern2& steps) {
+  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  const std::optional<Reg> mask = mask_of(step, strip);
+  const bool is_shared = static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared;
+  const bool by_lanes = steps.step != 0 && steps.step != int64_t{bytes};
+  if (by_lanes || (mask && (steps.step == 0 || !is_shared || bytes == 8))) {
+    for (uint32_t i = 0; i < lanes; ++i)
+      store_lane(step, strip * lanes + i, base, step.op.imm + rise(steps, strip * lanes + i));
+    return;
+  }
+  if (steps.step == 0) {
+    const uint32_t last = strip * lanes + lanes - 1;
+    store_lane(step, last, base, step.op.imm + rise(steps, strip * lanes));
+    return;
+  }
+  for (uint32_t h = 0; h < bytes / 4; ++h) {
+    const int64_t offset = step.op.imm + rise(steps, strip * lanes + h * lanes / 2);
+    Reg value = bits_of(*step.b, strip, h);
+    if (mask) {
+      Reg old = t_.vector();
+      t_.load(old, base, offset);
+      t_.blend(old, value, *mask);
+      value = old;
+    }
+    t_.store(value, base, offset);
+  }
+}
+
+void Emitter::store_scattered(const Step& step, const std::vector<Reg>& where) {
+  const uint32_t lanes = t_.vector_lanes();
+  for (uint32_t lane = 0; lane < out_->lanes; ++lane) {
+    Reg address = t_.word();
+    t_.lane_word(address, where[lane / (lanes / 2)], lane % (lanes / 2), 8);
+    store_lane(step, lane, address, 0);
+  }
+}
+
+void Emitter::store_at(const Step& step, const std::vector<Reg>& where) {
+  Label around = t_.label();
+  if (step.under && plan_.variables[*step.under].kept == Kept::Word)
+    t_.jump_if(word_of(*step.under), step.under_not, around);
+  if (where.size() > 1) {
+    store_scattered(step, where);
+  } else {
+    auto prepared = prepared_of_.find(step.index);
+    const Pattern2& steps = prepared != prepared_of_.end() ? out_->prepared[prepared->second].steps
+                                                           : plan_.variables[*step.a].steps;
+    for (uint32_t s = 0; s < strips_; ++s) store_strip(step, s, where[0], steps);
+  }
+  t_.bind(around);
+}
+
+// Returns the step behind the stores that begin here; this one: some cannot be compiled.
+size_t Emitter::store_from(size_t first) {
+  size_t end = first;
+  std::vector<std::vector<Reg>> all;
+  for (; end < plan_.steps.size() && plan_.steps[end].meaning.does == Does::Store; ++end) {
+    const Step& step = plan_.steps[end];
+    if (end > first && step.index != plan_.steps[end - 1].index && labels_.count(step.index)) break;
+    now_ = &step;
+    need_all(step);
+    all.emplace_back();
+    if (!place_store(step, &all.back())) return first;
+  }
+  for (size_t i = first; i < end; ++i) store_at(plan_.steps[i], all[i - first]);
+  has_stored_ = true;
+  return end;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// How is each value of a phase kept? From what the inputs look like in the first warp, it follows
+// for all that is made of them.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/compile/planner.h"
+#include "engine/compile/target.h"
+
+namespace kiln::engine {
+
+bool is_float_arithmetic(const Meaning& m) {
+  if (m.type != Number::F32) return false;
+  switch (m.does) {
+    case Does::Add:
+    case Does::Sub:
+    case Does::Mul:
+    case Does::Mad:
+    case Does::Divide:
+    case Does::Min:
+    case Does::Max:
+    case Does::Negate:
+    case Does::Absolute:
+    case Does::Root:
+    case Does::Reciprocal:
+    case Does::ReciprocalRoot:
+    case Does::Nearest:
+    case Does::Truncate:
+    case Does::Floor:
+    case Does::Ceiling:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Addresses and branches want to know whether lanes differ, and so does what they are made of.
+void Planner::find_wanted() {
+  for (const Step& step : plan_.steps) {
+    const bool asks = step.meaning.does == Does::BranchIf ||
+                      step.meaning.does == Does::BranchUnless || step.meaning.does == Does::Load ||
+                      step.meaning.does == Does::Store || step.meaning.does == Does::LoadScalar;
+    if (asks && step.a) plan_.variables[*step.a].wanted = true;
+    const bool branches =
+        step.meaning.does == Does::BranchIf || step.meaning.does == Does::BranchUnless;
+    if (branches) plan_.variables[*step.a].decides = true;
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Step& step : plan_.steps) {
+      if (!step.d || !plan_.variables[*step.d].wanted) continue;
+      const bool loads = step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar;
+      if (plan_.variables[*step.d].decides) {
+        plan_.memory_decides |= loads;
+        for (const auto& from : {step.a, step.b, step.c}) {
+          if (!from || plan_.variables[*from].decides) continue;
+          plan_.variables[*from].decides = changed = true;
+        }
+      }
+      for (const auto& from : {step.a, step.b, step.c}) {
+        if (!from || plan_.variables[*from].wanted) continue;
+        plan_.variables[*from].wanted = changed = true;
+      }
+    }
+  }
+}
+
+Pattern2 Planner::pattern_of(const Variable& v, uint32_t row_lanes) const {
+  const auto lane = [&](uint32_t i) -> int64_t {
+    uint64_t value = 0;
+    std::memcpy(&value, warp_.registers + v.slot + size_t{i} * v.bytes, v.bytes);
+    return v.bytes == 8 ? static_cast<int64_t>(value) : static_cast<int32_t>(value);
+  };
+  Pattern2 seen{lane(1) - lane(0), 0};
+  if (row_lanes < kWarpSize) seen.row_step = lane(row_lanes) - lane(0);
+  if (v.bytes == 4) {
+    seen.step = static_cast<int32_t>(seen.step);
+    seen.row_step = static_cast<int32_t>(seen.row_step);
+  }
+  return seen;
+}
+
+// Fragments of matrices lie in rows of four or eight lanes, whatever shape the block has: if an
+// address does, all values are looked at in such rows.
+void Planner::look_for_rows() {
+  for (uint32_t row_lanes = kWarpSize / 2; row_lanes >= least_row_lanes(); row_lanes /= 2) {
+    for (const Variable& v : plan_.variables) {
+      const bool is_apart = v.home && v.input && v.wanted && patterns_ && v.in == Slot::Lanes &&
+                            !v.blended && v.kept == Kept::Vector;
+      if (!is_apart ||
+          !Rises(pattern_of(v, row_lanes), row_lanes).hold(warp_.registers + v.slot, v.bytes))
+        continue;
+      plan_.row_lanes = row_lanes;
+      look_at_inputs();
+      return;
+    }
+  }
+}
+
+void Planner::look_at_inputs() {
+  for (Variable& v : plan_.variables) {
+    if (!v.home || !v.input) continue;
+    if (v.in == Slot::Scalar) {
+      v.kept = Kept::Word;
+      continue;
+    }
+    v.kept = Kept::Vector;
+    if (!v.wanted || v.blended || !patterns_) continue;
+    const std::byte* at = warp_.registers + v.slot;
+    if (v.in == Slot::Predicate) {
+      uint32_t bits;
+      std::memcpy(&bits, at, 4);
+      if (bits == 0 || bits == kFullMask) v.kept = Kept::Word;
+      continue;
+    }
+    const Pattern2 seen = pattern_of(v, plan_.row_lanes);
+    if (!Rises(seen, plan_.row_lanes).hold(at, v.bytes)) continue;
+    v.steps = seen;
+    v.kept = seen == Pattern2{} ? Kept::Word : Kept::Steps;
+  }
+}
+
+bool Planner::known(const Step& step) const {
+  if (step.under && plan_.variables[*step.under].kept == Kept::Unknown) return false;
+  for (uint32_t from : step.reads) {
+    if (plan_.variables[from].kept == Kept::Unknown) return false;
+  }
+  for (const auto& from : {step.a, step.b, step.c}) {
+    if (from && plan_.variables[*from].kept == Kept::Unknown) return false;
+  }
+  return true;
+}
+
+bool is_one(const Variable* v) { return !v || v->kept == Kept::Word || v->kept == Kept::Splat; }
+
+// How the result is kept, from how the operands are.
+Variable Planner::result_of(const Step& step) const {
+  const Meaning& m = step.meaning;
+  const Variable *a = var(step.a), *b = var(step.b), *c = var(step.c);
+  Variable out;
+  const bool one = is_one(a) && is_one(b) && is_one(c);
+  const bool real = m.type == Number::F32 || m.from == Number::F32;
+  out.kept = Kept::Vector;
+  switch (m.does) {
+    case Does::Load:
+    case Does::LoadScalar:
+      if (step.place.of == Place::Of::Header) break;  // see infer_step
+      if (one) out.kept = m.type == Number::U64 ? Kept::Word : Kept::Splat;
+      return out;
+    case Does::Compare:
+      if (one && !real) out.kept = Kept::Word;
+      return out;
+    case Does::Lanewise:
+      if (step.op.effect == Effect::Scalar) out.kept = real ? Kept::Splat : Kept::Word;
+      return out;
+    case Does::Copy:
+    case Does::Spread:
+      out.kept = a->kept;
+      out.steps = a->steps;
+      return out;
+    default:
+      break;
+  }
+  if (one && m.does != Does::Load && m.does != Does::LoadScalar) {
+    out.kept = real ? Kept::Splat : Kept::Word;
+    return out;
+  }
+  const auto steps = [](const Variable* v) { return v && v->kept == Kept::Steps; };
+  const auto with = [&](int64_t step_a, int64_t row_a) {
+    out.kept = Kept::Steps;
+    out.steps = {step_a, row_a};
+    if (bytes_of(m.type) == 4) {
+      out.steps.step = static_cast<int32_t>(step_a);
+      out.steps.row_step = static_cast<int32_t>(row_a);
+    }
+    if (out.steps == Pattern2{}) out.kept = Kept::Word;
+  };
+  const auto term = [&](const Variable* v) { return steps(v) || is_one(v); };
+  switch (m.does) {
+    case Does::Add:
+    case Does::Sub:
+      if (real || !term(a) || !term(b)) break;
+      if (m.does == Does::Add)
+        with(a->steps.step + b->steps.step, a->steps.row_step + b->steps.row_step);
+      else
+        with(a->steps.step - b->steps.step, a->steps.row_step - b->steps.row_step);
+      break;
+    case Does::ShiftLeft:
+      if (steps(a) && b->is_constant && b->constant < bytes_of(m.type) * 8) {
+        with(static_cast<int64_t>(static_cast<uint64_t>(a->steps.step) << b->constant),
+             static_cast<int64_t>(static_cast<uint64_t>(a->steps.row_step) << b->constant));
+      }
+      break;
+    case Does::Convert:
+      if (!real && steps(a)) with(a->steps.step, a->steps.row_step);
+      break;
+    case Does::MulWide:
+    case Does::Mul: {
+      const Variable *value = steps(a) ? a : b, *factor = steps(a) ? b : a;
+      if (real || !steps(value) || !factor->is_constant) break;
+      const auto by =
+          m.from == Number::S32
+              ? int64_t{static_cast<int32_t>(factor->constant)}
+              : static_cast<int64_t>(bytes_of(m.from) == 4 ? factor->constant & 0xffffffffu
+                                                           : factor->constant);
+      with(value->steps.step * by, value->steps.row_step * by);
+      break;
+    }
+    default:
+      break;
+  }
+  return out;
+}
+
+bool Planner::infer_step(const Step& step, bool* changed) {
+  Variable out = result_of(step);
+  if (step.place.of == Place::Of::Header &&
+      (step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar)) {
+    const bool one = step.place.steps == Pattern2{};
+    out.kept = !one ? Kept::Vector : step.meaning.type == Number::U64 ? Kept::Word : Kept::Splat;
+  }
+  Variable& d = plan_.variables[*step.d];
+  Kept kept = out.kept;
+  Pattern2 steps = out.steps;
+  if (d.kept != Kept::Unknown && (d.kept != kept || !(d.steps == steps))) {
+    const bool both_one = (d.kept == Kept::Word || d.kept == Kept::Splat) &&
+                          (kept == Kept::Word || kept == Kept::Splat);
+    kept = both_one ? Kept::Word : Kept::Vector;
+    steps = {};
+  }
+  if (kept == d.kept && steps == d.steps) return true;
+  d.kept = kept;
+  d.steps = steps;
+  *changed = true;
+  return d.in != Slot::Scalar || kept == Kept::Word || kept == Kept::Splat;
+}
+
+// From what the inputs look like, until nothing changes. A variable that is written in several ways
+// becomes vectors: each can change but a few times.
+bool Planner::infer() {
+  for (Step& step : plan_.steps) {
+    if (step.place.of != Place::Of::Header) continue;
+    const Affine& header = affine_at(warp_, step.place.header);
+    if (header.state == AffineState::Lanes) return false;
+    step.place.steps = header_steps(header, plan_.row_lanes, step.op.x & kAddress32);
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Step& step : plan_.steps) {
+      if (!step.d || !known(step)) continue;
+      if (step.writes.empty() && !infer_step(step, &changed)) return false;
+      for (uint32_t to : step.writes) {
+        changed |= plan_.variables[to].kept != Kept::Vector;
+        plan_.variables[to].kept = Kept::Vector;
+      }
+    }
+  }
+  for (const Step& step : plan_.steps) {
+    if (!known(step)) return false;
+    const bool branches =
+        step.meaning.does == Does::BranchIf || step.meaning.does == Does::BranchUnless;
+    if (branches && plan_.variables[*step.a].kept != Kept::Word) {
+      if (plan_.variables[*step.a].kept != Kept::Vector) return false;
+      plan_.lanes_decide |= !plan_.masked;
+    }
+  }
+  return true;
+}
+
+// Is it written on every way from the entry to an exit?
+bool Planner::is_assigned_at_exits(uint32_t variable) const {
+  if (!plan_.phase.branches) return true;
+  // It is entered at the top: written before the first branch of the phase.
+  for (const Step& step : plan_.steps) {
+    if (step.d == variable) return true;
+    if (!step.d) return false;
+  }
+  return false;
+}
+
+// f32 arithmetic gives the same number whatever bits a NaN has: only where they can be seen must
+// they be the ones of a GPU. What comes from memory or from the frame keeps its own bits.
+void Planner::find_lazy() {
+  for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
+    Variable& v = plan_.variables[i];
+    v.quiet = v.written && v.arithmetic && !v.input;
+    v.lazy = v.written && v.arithmetic && v.in != Slot::Predicate && !v.blended &&
+             (!v.input || is_assigned_at_exits(i));
+  }
+  for (const Step& step : plan_.steps) {
+    if (is_float_arithmetic(step.meaning) || step.meaning.does == Does::Compare) continue;
+    if (step.meaning.does == Does::Convert && step.meaning.from == Number::F32) continue;
+    for (const auto& from : {step.a, step.b, step.c}) {
+      // Raw bits or arithmetic: only one that is always arithmetic may be made canonical here.
+      if (from && plan_.variables[*from].input) plan_.variables[*from].lazy = false;
+    }
+    for (uint32_t from : step.reads) {
+      if (plan_.variables[from].input) plan_.variables[from].lazy = false;
+    }
+  }
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does the compiler keep while it makes a plan? (plan.cpp, plan_kept.cpp)
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "engine/compile/plan.h"
+
+namespace kiln::engine {
+
+class Planner {
+ public:
+  Planner(const Flow& flow, const Phase& phase, Warp& warp, bool masked, bool patterns)
+      : flow_(flow), warp_(warp), patterns_(patterns) {
+    plan_.phase = phase;
+    plan_.masked = masked;
+    if (flow.program().narrow_rows) plan_.row_lanes = warp.block->grid->block_dim.x;
+  }
+
+  std::optional<Plan> run() {
+    if (plan_.row_lanes < 4) return std::nullopt;  // a strip would reach over several rows
+    if (plan_.masked && plan_.phase.stores) return std::nullopt;
+    if (!read_steps()) return std::nullopt;
+    if (plan_.masked && !find_blended()) return std::nullopt;
+    find_wanted();
+    look_at_inputs();
+    if (plan_.row_lanes == kWarpSize) look_for_rows();
+    if (!infer()) return std::nullopt;
+    find_lazy();
+    return std::move(plan_);
+  }
+
+ private:
+  // The variable that a slot is read as now, or that is there from before.
+  std::optional<uint32_t> read(uint32_t slot, Slot in, uint32_t bytes) {
+    auto now = current_.find(slot);
+    if (now != current_.end()) {
+      const Variable& v = plan_.variables[now->second];
+      if (v.in != in || v.bytes != bytes) return std::nullopt;
+      return now->second;
+    }
+    // One constant may serve as a number of 32 bits and as one of 64.
+    if (in == Slot::Scalar && !plan_.home.count(slot)) return scalar_of(slot, bytes);
+    return home_of(slot, in, bytes);
+  }
+  uint32_t scalar_of(uint32_t slot, uint32_t bytes) {
+    auto [place, added] =
+        scalars_.try_emplace({slot, bytes}, static_cast<uint32_t>(plan_.variables.size()));
+    if (added) {
+      Variable v;
+      v.slot = slot;
+      v.in = Slot::Scalar;
+      v.bytes = bytes;
+      v.home = v.input = true;
+      v.is_constant = flow_.is_constant(slot, &v.constant);
+      plan_.variables.push_back(v);
+    }
+    return place->second;
+  }
+  std::optional<uint32_t> home_of(uint32_t slot, Slot in, uint32_t bytes) {
+    auto [place, added] =
+        plan_.home.try_emplace(slot, static_cast<uint32_t>(plan_.variables.size()));
+    if (added) {
+      Variable v;
+      v.slot = slot;
+      v.in = in;
+      v.bytes = bytes;
+      v.home = true;
+      v.input = flow_.is_live(slot, plan_.phase.begin);
+      plan_.variables.push_back(v);
+    }
+    const Variable& v = plan_.variables[place->second];
+    if (v.in != in || v.bytes != bytes) return std::nullopt;
+    return place->second;
+  }
+  std::optional<uint32_t> write(uint32_t slot, Slot in, uint32_t bytes, uint32_t index);
+  bool is_last_write(uint32_t slot, uint32_t index, uint32_t end) const;
+  bool read_steps();
+  bool read_step(Step& step);
+  bool read_elements(Step step);
+  bool read_operands(Step& step);
+  bool read_warpwide(Step& step);
+  bool takes_over_stores(const Step& step);
+  bool find_blended();
+  void find_wanted();
+  void look_at_inputs();
+  void look_for_rows();
+  Pattern2 pattern_of(const Variable& v, uint32_t row_lanes) const;
+  bool infer();
+  bool infer_step(const Step& step, bool* changed);
+  Variable result_of(const Step& step) const;
+  bool known(const Step& step) const;
+  void find_lazy();
+  bool is_assigned_at_exits(uint32_t variable) const;
+  const Variable* var(const std::optional<uint32_t>& index) const {
+    return index ? &plan_.variables[*index] : nullptr;
+  }
+
+  const Flow& flow_;
+  Warp& warp_;
+  Plan plan_;
+  bool patterns_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> scalars_;  // by slot and bytes: only read
+  std::map<uint32_t, uint32_t> current_;  // by slot: what it holds inside of a block
+  uint32_t block_end_ = 0;
+  // Stores up to here are for the lanes of a predicate.
+  uint32_t under_end_ = 0;
+  std::optional<uint32_t> under_;
+  bool under_not_ = false;
+};
+
+bool is_float_arithmetic(const Meaning& m);
+
+}  // namespace kiln::engine
