@@ -51,7 +51,7 @@ def registers(pair: dict[str, Any]) -> str:
     kernel, ncu, engine = found
     return (
         f"the two sides ran other code of one source: {kernel} has {ncu:.0f} and {engine:.0f}"
-        " registers (nvcc of an Arm host takes `char` for unsigned)"
+        " registers; nvcc of an Arm and of an x86 host differ, by the sign of `char` for one"
     )
 
 
