@@ -56,7 +56,10 @@ Result<DeviceCode> compile_device_code(Context& context, build::Request request)
   TRY(out.folder, sys::make_temporary_folder("kiln-inspect"));
   out.fatbin = out.folder / (source.file.stem().string() + ".fatbin");
   std::vector<std::string> words = plan.nvcc->command;
-  for (const char* word : {"-fatbin", "-std=c++20", "-O3", "-lineinfo", "--expt-relaxed-constexpr"})
+  // As a build takes it: a program that does not include kiln's headers is nvcc's C++17.
+  const bool of_others = source.facts.defines_main && !source.facts.kiln_header;
+  const char* language = of_others ? "-std=c++17" : "-std=c++20";
+  for (const char* word : {"-fatbin", language, "-O3", "-lineinfo", "--expt-relaxed-constexpr"})
     words.emplace_back(word);
   if (source.facts.extended_lambda) words.emplace_back("--expt-extended-lambda");
   if (plan.fast_math) words.emplace_back("--use_fast_math");

@@ -37,11 +37,15 @@ Words host_code_flags(const Plan& plan) {
   return flags;
 }
 
-// torch.utils.cpp_extension compiles as C++17, and the same source must mean the same here.
+// torch.utils.cpp_extension and nvcc compile as C++17, and what was written for them must mean the
+// same here: some sources are right as C++17 and not as C++20, or end nvcc's parser. What includes
+// kiln's headers was written for kiln.
 std::string language_flag(const Plan& plan, const Words& flags) {
   for (const std::string& flag : flags)
     if (flag.starts_with("-std=")) return flag;
-  return plan.torch == TorchHeaders::None ? "-std=c++20" : "-std=c++17";
+  bool of_others = plan.program;
+  for (const Source& source : plan.sources) of_others &= !source.facts.kiln_header;
+  return plan.torch == TorchHeaders::None && !of_others ? "-std=c++20" : "-std=c++17";
 }
 
 Command without_language(const Words& flags) {

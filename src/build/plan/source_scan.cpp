@@ -168,6 +168,7 @@ SourceFacts scan_any(std::string_view code) {
   facts.defines_main = defines_main(code);
   facts.defines_python_module = calls(code, "PYBIND11_MODULE");
   for (const Included& one : included_names(code)) {
+    facts.kiln_header |= one.name.starts_with("kiln/");
     if (!is_torch_header(one.name)) continue;
     if (facts.torch_header.empty()) facts.torch_header = one.name;
     facts.torch_headers.insert(one.name);
@@ -220,6 +221,7 @@ SourceFacts scan_source(const sys::Files& files, const path& source,
     facts.defines_python_module |= here.defines_python_module;
     if (facts.torch_header.empty()) facts.torch_header = here.torch_header;
     facts.torch_headers.merge(here.torch_headers);
+    facts.kiln_header |= here.kiln_header;
     facts.extern_c |= is_source && here.extern_c;
     if (facts.hopper_only.empty()) facts.hopper_only = here.hopper_only;
     if (facts.blackwell_only.empty()) facts.blackwell_only = here.blackwell_only;

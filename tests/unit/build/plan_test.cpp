@@ -186,6 +186,18 @@ TEST_F(PlanTest, TheCompileLineHasWhatTheDesignSays) {
   EXPECT_THAT(command(), HasSubstr("--expt-extended-lambda"));
 }
 
+TEST_F(PlanTest, AProgramOfOthersIsInTheLanguageThatNvccTakesItFor) {
+  files.add("/w/add.cu", "int main() {}");
+  request.program = true;
+  EXPECT_THAT(command(), HasSubstr("nvcc -c -std=c++17"));
+  request.cuda_flags = {"-std=c++14"};
+  EXPECT_THAT(command(), HasSubstr("nvcc -c -std=c++14"));
+  request.cuda_flags.clear();
+  files.add("/w/add.cu", "#include \"mine.h\"\nint main() {}")
+      .add("/w/mine.h", "#include <kiln/op.h>\n");
+  EXPECT_THAT(command(), HasSubstr("nvcc -c -std=c++20"));
+}
+
 TEST_F(PlanTest, TheLinkLineHasNoCudaAndNoTorch) {
   request.ldflags = {"-lm"};
   std::string line = command(1);
