@@ -81,7 +81,8 @@ extern "C" __attribute__((visibility("default"))) PyObject* kiln_new_front(PyObj
   PyObject* made = PyType_GenericAlloc(type, 0);
   if (!made) return nullptr;
   const Caller& caller = caller_of(self.get());
-  front_in(made) = {nullptr,          caller.first_array, how_to_call(caller.otherwise),
-                    caller.otherwise, &caller,            shared(function).give()};
+  front_in(made) = {
+      nullptr, caller.first_array,     how_to_call(caller.otherwise), caller.otherwise,
+      &caller, shared(function).give()};
   return made;
 }

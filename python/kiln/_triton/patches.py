@@ -130,8 +130,13 @@ class Patches:
 
     def _routed(self, old: Any) -> Any:
         def run(function: Any, *arguments: Any, **named: Any) -> Any:
-            with _driver_for(self._for(arguments, named)):
-                return old(function, *arguments, **named)
+            chosen = self._for(arguments, named)
+            with _driver_for(chosen):
+                kernel = old(function, *arguments, **named)
+                # What a warm-up compiled is loaded when it is first used, by the driver of then.
+                if chosen is not None and isinstance(kernel, triton_compiler.CompiledKernel):
+                    kernel._init_handles()
+                return kernel
 
         return run
 

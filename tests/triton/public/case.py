@@ -67,7 +67,9 @@ class Run:
         import triton
 
         triton.testing.perf_report = Nothing
-        return runpy.run_path(str(self.checkout / path), run_name="tried")
+        names = runpy.run_path(str(self.checkout / path), run_name="tried")
+        torch.manual_seed(0)  # it drew numbers of its device
+        return names
 
     def module(self, name: str, folder: str = ".", empty: Sequence[str] = ()) -> Any:
         """A module of the checkout. empty: packages whose own file does not run, since it imports

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,12 +99,11 @@ def run_one(options: argparse.Namespace, name: str, target: str) -> int:
 def run_all(options: argparse.Namespace) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     targets = options.targets.split(",") if options.device == "engine" else ["cuda"]
-    bad = 0
-    for name in all_cases():
-        if options.only and not any(word in name for word in options.only.split(",")):
-            continue
-        for target in targets:
-            bad += run_apart(options, name, target)
+    words = options.only.split(",") if options.only else [""]
+    chosen = [name for name in all_cases() if any(word in name for word in words)]
+    work = [(name, target) for name in chosen for target in targets]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        bad = sum(pool.map(lambda one: run_apart(options, *one), work))
     return 1 if bad else 0
 
 
@@ -142,6 +142,7 @@ def main() -> int:
     parser.add_argument("--device", choices=["engine", "cuda"], default="engine")
     parser.add_argument("--targets", default="sm_80,sm_90")
     parser.add_argument("--out", type=Path, default=Path("build/triton-public"))
+    parser.add_argument("--jobs", type=int, default=1, help="cases at the same time")
     parser.add_argument("--limit", type=float, default=600)
     parser.add_argument("--one", nargs=2)
     parser.add_argument("--page", type=Path)
