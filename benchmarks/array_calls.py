@@ -54,9 +54,9 @@ def main() -> int:
     lines = [
         "# Calls with NumPy arrays",
         "",
-        f"`python benchmarks/array_calls.py`, {datetime.date.today()}, {platform.machine()}, Python "
-        f"{platform.python_version()}: an op of three arrays that launches nothing, least of {RUNS} "
-        f"runs of {CALLS:,} calls.",
+        f"`python benchmarks/array_calls.py`, {datetime.date.today()}, {platform.machine()}, "
+        f"Python {platform.python_version()}: an op of three arrays that launches nothing, least "
+        f"of {RUNS} runs of {CALLS:,} calls.",
         "",
         "| process | us per call | bar |",
         "|---|---:|---:|",

@@ -7,6 +7,7 @@ python -m kiln._processes.triton_kernel REQUEST.json ANSWER.json
 
 from __future__ import annotations
 
+import inspect
 import os
 import runpy
 import subprocess
@@ -78,7 +79,8 @@ def _assemble(ptx: str, kernel: str) -> bytes | None:
 
     text = read_ptx(ptx, kernel)
     try:
-        ptxas = get_ptxas(text.arch).path
+        # Before 3.6 there was one assembler for every architecture.
+        ptxas = get_ptxas(*[text.arch][: len(inspect.signature(get_ptxas).parameters)]).path
     except (OSError, RuntimeError):
         return None
     with tempfile.TemporaryDirectory(prefix="kiln-inspect-") as folder:
