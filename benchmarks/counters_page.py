@@ -207,8 +207,14 @@ def other_lines(found: list[tuple[float, float]]) -> list[str]:
 
 
 def short_kernel(name: str) -> str:
-    """Without parameters; template arguments stay."""
-    return name.removeprefix("void ").split(">(")[0].split("(")[0]
+    """Without parameters; template arguments stay, "(Keep)0" among them."""
+    depth = 0
+    for at, letter in enumerate(name):
+        depth += {"<": 1, ">": -1}.get(letter, 0)
+        if letter == "(" and depth == 0:
+            name = name[:at]
+            break
+    return name.removeprefix("void ")
 
 
 def space_lines(found: list[dict[str, Any]]) -> list[str]:
@@ -237,9 +243,9 @@ def time_lines(timed: list[dict[str, Any]]) -> list[str]:
     lines += ["| program | kernel | time | bound | | by | DRAM | modelled |"]
     lines += ["|---|---|---:|---:|---:|---|---:|---:|"]
     for row in timed:
-        kernel = row["kernel"].split("(")[0].removeprefix("void ")
         lines.append(
-            f"| {row['program']} | {kernel} | {row['us']:.1f} us | {row['bound_us']:.1f} us |"
+            f"| {row['program']} | {short_kernel(row['kernel'])} |"
+            f" {row['us']:.1f} us | {row['bound_us']:.1f} us |"
             f" {row['bound_us'] / row['us']:.2f} | {row['by']} | {row['dram'] / 1e6:.1f} MB |"
             f" {row['modelled'] / 1e6:.1f} MB |"
         )
@@ -272,6 +278,7 @@ def page(
         f"Written by `benchmarks/counters_check.py compare`. ncu's counts are those of {machine}.",
         "The engine counts what PTX does, and follows the cubin where ptxas joined, narrowed or",
         "removed an instruction; ncu counts what the GPU does.",
+        "`tools/gpu-check --only counters` makes both sides and this page.",
         "",
         "Passes of shared memory have two counts in ncu. The one of L1 adds passes that wait for",
         "other traffic and differs from run to run; the one of the source page (`smsp__sass_...`)",
@@ -309,7 +316,7 @@ def page(
     lines += ["| program | kernel | metric | ncu | engine | cause |", "|---|---|---|---:|---:|---|"]
     for row in rows:
         if not row["equal"]:
-            kernel = row["kernel"].split("(")[0].removeprefix("void ")
+            kernel = short_kernel(row["kernel"])
             short = row["metric"].replace("l1tex__", "").replace("_pipe_lsu", "")
             lines.append(
                 f"| {row['program']} | {row['launch']}. {kernel} | {short} | {row['ncu']:,.0f} |"
