@@ -2,8 +2,6 @@
 // Which bits of an instruction hold its opcode, and which its control code?
 #include "binary/sass.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
 namespace kiln::binary {
@@ -57,15 +55,6 @@ ControlCode control_code(uint64_t high_word) {
   code.wait_mask = bits >> 11 & 63;
   code.reuse = bits >> 17 & 15;
   return code;
-}
-
-std::string text_of(const ControlCode& code) {
-  std::string waits = "------";
-  for (unsigned i = 0; i < 6; ++i)
-    if (code.wait_mask >> i & 1) waits[i] = static_cast<char>('0' + i);
-  auto barrier = [](uint8_t number) { return number == 7 ? '-' : static_cast<char>('0' + number); };
-  return fmt::format("B{}:R{}:W{}:{}:S{:02}", waits, barrier(code.read_barrier),
-                     barrier(code.write_barrier), code.yield ? 'Y' : '-', code.stall);
 }
 
 std::string_view name_of(SassClass kind) {

@@ -24,8 +24,6 @@ struct ControlCode {
 };
 
 ControlCode control_code(uint64_t high_word);
-// "B--2---:R-:W1:Y:S04": waits, read barrier, write barrier, yield, stall.
-std::string text_of(const ControlCode& code);
 
 enum class SassClass : uint8_t {
   Float32,

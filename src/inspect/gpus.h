@@ -11,6 +11,7 @@
 
 #include "inspect/images.h"
 #include "project/arch.h"
+#include "results/inspect/overview.h"
 
 namespace kiln::inspect {
 
@@ -29,7 +30,9 @@ std::span<const GpuLimits> known_gpus();
 // Null for an architecture that is not in the table.
 const GpuLimits* limits_of(uint32_t arch);
 
-enum class Service { Native, Jit, None };
+using results::DriverFloor;
+using results::Service;
+
 struct Served {
   const GpuLimits* gpu = nullptr;
   Service service = Service::None;
@@ -42,12 +45,6 @@ struct Served {
 std::vector<Served> served_gpus(const std::vector<Image>& images);
 Served service_for(const std::vector<Image>& images, uint32_t arch);
 
-// The oldest driver, as its major version: SASS of a CUDA major runs from that major's first driver
-// on, PTX needs one that knows its ISA.
-struct DriverFloor {
-  int sass = 0, ptx = 0;  // 0: nothing of the kind, or not known
-  std::string why_sass, why_ptx;
-};
 // `compiler_release` as "13.0"; empty when no cubin says it.
 DriverFloor driver_floor(const std::vector<Image>& images, std::string_view compiler_release);
 

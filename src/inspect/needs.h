@@ -8,24 +8,12 @@
 #include "inspect/analysis.h"
 #include "inspect/loader.h"
 #include "inspect/wheel_tag.h"
+#include "results/inspect/symbols.h"
 
 namespace kiln::inspect {
 
-struct SymbolRow {
-  char letter = '?';  // as nm shows it
-  std::string name, demangled, version;
-  bool default_version = false;
-  uint64_t value = 0, bytes = 0;
-  uint8_t type = 0, binding = 0, other = 0;
-  std::string section;  // its index, "UND", "ABS" or "COM"
-};
-
-struct NeededSymbol {
-  SymbolRow symbol;
-  bool weak = false;
-  std::string provider;  // a library's name; "python" for CPython's API; empty: nobody
-  std::string why;       // for nobody: what is known about it
-};
+using results::NeededSymbol;
+using results::SymbolRow;
 
 struct InstalledTorch {
   sys::fs::path folder;  // empty: none

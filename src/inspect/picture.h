@@ -13,13 +13,8 @@ namespace kiln::inspect {
 
 using results::Group;
 using results::name_of;
+using results::Piece;
 using GroupTotal = results::GroupBytes;
-
-struct Piece {
-  Group group = Group::Other;
-  std::string name;  // ".text", "sm_90", "section headers"
-  uint64_t offset = 0, bytes = 0;
-};
 
 // In the order of the file, none empty, none overlapping: the second claim on a byte is ignored.
 std::vector<Piece> picture_of(binary::Bytes file, const ImageList& images);

@@ -8,17 +8,11 @@
 #include <vector>
 
 #include "binary/symbols.h"
+#include "results/inspect/symbols.h"
 
 namespace kiln::inspect {
 
-struct SystemFloor {
-  std::string glibc, glibcxx, cxxabi;  // "2.34"; empty when none is needed
-  std::string tag;  // "manylinux_2_34_aarch64", "linux_aarch64" when no tag allows it
-  std::vector<std::string> reasons;  // the versions that keep it from the next older tag
-  // Libraries that no manylinux promises: a wheel has to bring them, or leave them to a package it
-  // depends on.
-  std::vector<std::string> outside;
-};
+using results::SystemFloor;
 
 SystemFloor system_floor(const std::vector<binary::NeededVersion>& versions,
                          const std::vector<std::string_view>& needed, std::string_view machine);

@@ -93,9 +93,10 @@ std::string tune_page(const TuneResult& result) {
                         time_text(1e3 * result.best->us),
                         escape(text::join(result.best->defines, " ")));
   else
-    body +=
-        "<p class=\"card\" id=\"best\">Nothing was timed: there is no GPU. The variants were "
-        "built, pruned and checked.</p>\n";
+    body += fmt::format("<p class=\"card\" id=\"best\">{}</p>\n",
+                        result.timed ? "No variant could be timed; the table says why."
+                                     : "Nothing was timed: there is no GPU. The variants were "
+                                       "built, pruned and checked.");
   if (!result.space.params.empty())
     body +=
         "<h2>Heat map</h2>\n<p class=\"soft\">A cell shows the best over all other defines; hover "

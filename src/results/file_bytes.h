@@ -32,12 +32,19 @@ struct GroupBytes {
   uint64_t bytes = 0;
 };
 
+struct Piece {
+  Group group = Group::Other;
+  std::string name;  // ".text", "sm_90", "section headers"
+  uint64_t offset = 0, bytes = 0;
+};
+
 // Images of one kind in the fat binaries of a file.
 struct ImageBytes {
   std::string label;        // "sm_90", "compute_90"
   std::string compression;  // "none", "zstd"
   size_t count = 0;
   uint64_t packed_bytes = 0, unpacked_bytes = 0;
+  bool debug = false;
 };
 
 // The file as a whole.

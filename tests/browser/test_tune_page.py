@@ -4,6 +4,7 @@ that sorts, no network?"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,11 @@ PARAMS = {
     "BLOCK_M": ["32", "64", "128"],
     "BLOCK_N": ["32", "64", "96", "128"],
     "WARPS": ["2", "4", "8"],
+}
+# Of a run with a GPU (True) and of one on the engine.
+DEVICES = {
+    True: {"kind": "gpu", "name": "NVIDIA H200"},
+    False: {"kind": "engine", "name": "kiln's engine on this CPU"},
 }
 
 
@@ -57,9 +63,10 @@ def result(timed: bool) -> dict:
     return {
         "kiln_tune_result": 1, "name": "forward", "kiln": "0.1.0", "mode": "exhaustive",
         "op": "forward", "arguments": ["randn:bf16:32x16x512x128"], "check": [],
-        "device": {"name": "NVIDIA H200"}, "date": "2026-11-15",
+        "device": DEVICES[timed], "date": "2026-11-15",
         "space": {"params": PARAMS, "where": [], "size": 36, "allowed": 36},
-        "counts": {"timed": 33, "pruned": 3}, "timed": timed, "best": best if timed else None,
+        "counts": Counter(one["fate"] for one in outcomes),
+        "timed": timed, "best": best if timed else None,
         "seconds": {"total": 9.0, "build": 5.0, "measure": 6.0, "total_over_longer_lane": 1.5},
         "finalists": [best, second] if timed else [], "outcomes": outcomes,
     }  # fmt: skip
@@ -132,6 +139,8 @@ def test_the_table_sorts(browser: Browser, render: Callable[..., Path]) -> None:
 def test_without_a_gpu_it_says_so(browser: Browser, render: Callable[..., Path]) -> None:
     show(browser, render, False)
     assert "Nothing was timed" in browser.run("document.getElementById('best').textContent")
+    head = browser.run("document.querySelector('h1 + p').textContent")
+    assert head.endswith("33 checked, 3 pruned.")
     # What tells variants apart colours them: here registers, since nothing spills.
     assert browser.run("document.getElementById('by').value") == "registers"
     assert cells(browser)[0][1] == "130 registers"

@@ -64,7 +64,7 @@ bool cubin(const uint8_t* data, size_t size) {
     binary::Bytes code = binary::code_of(*file, kernel);
     for (uint64_t at = 0; at + binary::kInstructionBytes <= code.size();
          at += binary::kInstructionBytes)
-      text_of(binary::control_code(*binary::read_at<uint64_t>(code, at + 8)));
+      binary::control_code(*binary::read_at<uint64_t>(code, at + 8));
   }
   binary::variant_of(*file);
   return !file->kernels.empty();

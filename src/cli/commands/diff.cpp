@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kiln diff`: what did an edit do to the kernels of a binary?
-#include "inspect/views/diff.h"
+#include "inspect/diff.h"
 
 #include <fmt/format.h>
 

@@ -5,18 +5,17 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "base/text.h"
 #include "cli/build_options.h"
 #include "cli/command.h"
 #include "cli/inspect_target.h"
 #include "cli/options.h"
-#include "inspect/views/code_views.h"
-#include "inspect/views/inspection.h"
-#include "inspect/views/json_views.h"
-#include "inspect/views/symbol_views.h"
-#include "inspect/views/text_views.h"
+#include "inspect/code.h"
+#include "inspect/facts.h"
 #include "sys/machine.h"
 #include "sys/pager.h"
 #include "sys/printable.h"
@@ -69,8 +68,8 @@ Status extract(const inspect::Analysis& analysis, const std::vector<std::string>
   return {};
 }
 
-Result<inspect::SymbolView> symbols_of(const inspect::Analysis& analysis, const Options& options,
-                                       const Context& context) {
+Result<inspect::SymbolView> symbol_view(const inspect::Analysis& analysis, const Options& options,
+                                        const Context& context) {
   auto view = inspect::read_symbol_view(analysis.file, sys::real_files(), sys::real_processes(),
                                         context.env, {options.all_symbols});
   if (!view) {
@@ -80,7 +79,7 @@ Result<inspect::SymbolView> symbols_of(const inspect::Analysis& analysis, const 
   return view;
 }
 
-Result<inspect::CodeList> code_of(const inspect::Analysis& analysis,
+Result<results::CodeList> code_of(const inspect::Analysis& analysis,
                                   const std::vector<std::string>& archs, const Options& options,
                                   const Context& context) {
   return inspect::list_code(analysis, {archs, options.kernel, 0}, sys::real_files(),
@@ -92,33 +91,35 @@ Result<std::string> text_of(const inspect::Analysis& analysis, const Views& view
                             const std::vector<std::string>& archs,
                             const inspect::SourceScope& scope, const Options& options,
                             const Context& context) {
-  inspect::TextStyle style;
+  report::InspectStyle style;
   style.color = context.terminal.color_out;
   style.columns = context.terminal.out_is_terminal ? context.terminal.columns : 0;
   style.verbose = context.verbose;
-  style.block_threads = options.threads;
   std::string out;
-  if (views.overview) out += inspect::overview_text(analysis, gpus, style);
+  if (views.overview) out += report::overview_text(inspect::overview_of(analysis, gpus), style);
   if (views.kernels && !analysis.images.images.empty()) {
     style.verbose |= options.kernels;
-    out += inspect::kernels_text(analysis, options.kernel, style);
+    out += report::kernels_text(inspect::kernels_of(analysis, options.kernel, options.threads),
+                                analysis.kernels.faults, style);
   }
   if (views.ptx) {
-    TRY(auto images, inspect::read_ptx_images(analysis, archs));
-    out += inspect::ptx_text(images, options.kernel, style);
+    TRY(auto images, inspect::read_ptx(analysis, archs, options.kernel));
+    out += report::ptx_text(images, options.kernel, style);
   }
   if (views.sass) {
     TRY(auto code, code_of(analysis, archs, options, context));
     inspect::Sources sources(sys::real_files(), scope);
-    out += options.source ? inspect::sass_with_source_text(code, sources, style)
-                          : inspect::sass_text(code, style);
+    if (options.source) inspect::add_sources(code, sources, inspect::Frames::Innermost);
+    out += report::sass_text(code, style);
     if (code.images.empty())
       out += archs.empty() && options.kernel.empty() ? "it contains no SASS\n"
                                                      : "no SASS matches the request\n";
   }
   if (views.symbols) {
-    TRY(auto view, symbols_of(analysis, options, context));
-    out += options.all_symbols ? inspect::tables_text(view) : inspect::symbols_text(view, style);
+    TRY(auto view, symbol_view(analysis, options, context));
+    const results::Symbols symbols = inspect::symbols_of(std::move(view));
+    out +=
+        options.all_symbols ? report::tables_text(symbols) : report::symbols_text(symbols, style);
   }
   return out;
 }
@@ -132,14 +133,15 @@ Status write_page(const inspect::Analysis& analysis, const std::vector<std::stri
                   const Options& options, const Context& context) {
   TRY(auto code, inspect::list_code(analysis, {archs, options.kernel, kPageInstructions},
                                     sys::real_files(), sys::real_processes(), context.env));
-  inspect::PageInput input{analysis, code, std::nullopt, gpus, options.threads};
+  inspect::Sources sources(sys::real_files(), scope);
+  inspect::add_sources(code, sources, inspect::Frames::All);
+  inspect::PageInput input{analysis, std::move(code), std::nullopt, gpus, options.threads};
   if (!analysis.machine.empty()) {
-    TRY(auto symbols, symbols_of(analysis, options, context));
+    TRY(auto symbols, symbol_view(analysis, options, context));
     input.symbols = std::move(symbols);
   }
-  inspect::Sources sources(sys::real_files(), scope);
-  CHECK_OK(write_output(options.html, report::inspect_page(inspect::inspection_of(input, sources)),
-                        context));
+  CHECK_OK(write_output(options.html,
+                        report::inspect_page(inspect::inspection_of(std::move(input))), context));
   if (const std::string left_out = sources.note(); !left_out.empty())
     context.note("note: " + left_out);
   return {};
@@ -157,38 +159,57 @@ Status write_files(const inspect::Analysis& analysis, const std::vector<std::str
   return {};
 }
 
+// `value`, an object, with the list of kernels as its last member. Piece by piece: the kernels of a
+// large library as one value would take gigabytes.
+void write_with_kernels(const Json& value, const inspect::Analysis& analysis,
+                        const Options& options,
+                        const std::function<void(std::string_view)>& write) {
+  constexpr size_t kPieceBytes = 1 << 20;
+  std::string pending = dump(value);
+  pending.pop_back();
+  pending += value.empty() ? "\"kernels\":[" : ",\"kernels\":[";
+  inspect::Demangler demangle;
+  bool first = true;
+  for (const inspect::KernelRow& row : analysis.kernels.rows) {
+    if (!inspect::name_matches(options.kernel, row.name, demangle(row.name))) continue;
+    const results::KernelFacts kernel = inspect::kernel_of(row, demangle, options.threads);
+    pending += (first ? "\n" : ",\n") + dump(results::to_json(kernel));
+    first = false;
+    if (pending.size() > kPieceBytes) write(std::exchange(pending, {}));
+  }
+  write(pending + "]}");
+}
+
 Status write_json(const std::vector<inspect::Analysis>& all, const Views& views,
                   const std::vector<uint32_t>& gpus, const std::vector<std::string>& archs,
                   const Options& options, const Context& context) {
   const auto write = [](std::string_view text) { sys::write_out(sys::printable_json(text)); };
-  write(fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", inspect::kJsonSchema,
+  write(fmt::format("{{\"schema\":\"{}\",\"target\":{},\"files\":[", results::kInspectSchema,
                     dump(Json(options.target))));
   bool first = true;
   for (const inspect::Analysis& analysis : all) {
-    Json value = views.overview ? inspect::overview_json(analysis, gpus)
+    Json value = views.overview ? results::to_json(inspect::overview_of(analysis, gpus))
                                 : Json{{"name", analysis.file.name}};
     if (views.ptx) {
-      TRY(auto images, inspect::read_ptx_images(analysis, archs));
+      TRY(auto images, inspect::read_ptx(analysis, archs, options.kernel));
       value["ptx"] = Json::array();
-      for (const inspect::PtxImage& image : images)
-        value["ptx"].push_back(
-            {{"arch", image.arch}, {"text", inspect::ptx_of_kernels(image.text, options.kernel)}});
+      for (const results::PtxText& image : images) value["ptx"].push_back(results::to_json(image));
     }
     if (views.sass) {
       TRY(auto code, code_of(analysis, archs, options, context));
       value["sass"] = Json::array();
-      for (const inspect::CodeImage& image : code.images)
-        for (const inspect::Listing& listing : image.listing.kernels)
-          value["sass"].push_back(inspect::listing_json(listing));
+      for (const results::CodeImage& image : code.images)
+        for (const results::Listing& listing : image.listing.kernels)
+          value["sass"].push_back(results::to_json(listing));
     }
     if (views.symbols) {
-      TRY(auto view, symbols_of(analysis, options, context));
-      value["symbols"] = inspect::symbols_json(view);
+      TRY(auto view, symbol_view(analysis, options, context));
+      value["symbols"] = results::to_json(inspect::symbols_of(std::move(view)));
     }
     write(first ? "\n" : ",\n");
     first = false;
     if (views.kernels)
-      inspect::write_with_kernels(value, analysis, options.kernel, options.threads, write);
+      write_with_kernels(value, analysis, options, write);
     else
       write(dump(value));
   }

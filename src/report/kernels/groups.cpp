@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "report/inspect/words.h"
 #include "report/kernels/names.h"
 
 namespace kiln::report {
@@ -33,10 +34,11 @@ std::string fit_text(const std::optional<results::Fit>& fit) {
 Json instance_row(const KernelFacts& kernel) {
   const KernelName name = split_name(kernel.name);
   return Json::array({name.arguments, name.parameters, kernel.listing, kernel.arch,
-                      kernel.registers, fit_text(kernel.fit), kernel.bounds, kernel.shared_bytes,
-                      kernel.reserved_shared_bytes, kernel.stack_bytes, kernel.spill_store_bytes,
-                      kernel.spill_load_bytes, kernel.constant_bytes, kernel.parameter_bytes,
-                      kernel.barriers, kernel.instructions, kernel.mix});
+                      kernel.registers, fit_text(kernel.fit), bounds_text(kernel),
+                      kernel.shared_bytes, kernel.reserved_shared_bytes, kernel.stack_bytes,
+                      kernel.spill_store_bytes, kernel.spill_load_bytes, kernel.constant_bytes,
+                      kernel.parameter_bytes, kernel.barriers, kernel.instructions,
+                      text::join(mix_items(kernel), ", ")});
 }
 
 // Least and greatest of a figure, over the members.

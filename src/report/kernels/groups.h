@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "results/inspection.h"
+#include "results/inspect/kernel.h"
 
 namespace kiln::report {
 

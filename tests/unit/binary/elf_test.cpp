@@ -114,7 +114,6 @@ TEST(ControlCode, BitsOfARealInstruction) {
   EXPECT_EQ(code.write_barrier, 7);
   EXPECT_EQ(code.read_barrier, 7);
   EXPECT_EQ(code.wait_mask, 4);
-  EXPECT_EQ(text_of(code), "B--2---:R-:W-:Y:S13");
 }
 
 TEST(Wheel, MembersAndNamesThatLeadOut) {

@@ -4,13 +4,14 @@
 #include <gmock/gmock.h>
 
 #include "binary/cubin.h"
+#include "inspect/diff.h"
+#include "inspect/facts.h"
 #include "inspect/gpus.h"
 #include "inspect/launch_bounds.h"
+#include "inspect/listing.h"
 #include "inspect/loader.h"
 #include "inspect/needs.h"
 #include "inspect/picture.h"
-#include "inspect/views/diff.h"
-#include "inspect/views/listing.h"
 #include "inspect/wheel_tag.h"
 
 namespace kiln::inspect {
@@ -268,11 +269,41 @@ CodeList code(std::initializer_list<const char*> lines) {
   return out;
 }
 
-TEST(Listing, WhatIsMissingIsSaidFirst) {
+TEST(Facts, TheListingOfAKernelOnItsPage) {
+  Analysis analysis;
+  analysis.kernels.rows = {kernel("other", 16, 4), kernel("k", 32, 10)};
+  analysis.images.images = {image(ImageKind::Elf, 90)};
+  analysis.images.faults = {"container 1"};
+  const results::Inspection page =
+      inspection_of({analysis, code({"MOV R1, R2"}), std::nullopt, {90}, 128});
+  ASSERT_EQ(page.kernels.size(), 2u);
+  EXPECT_EQ(page.kernels[0].listing, -1);
+  EXPECT_EQ(page.kernels[1].listing, 0);
+  EXPECT_EQ(page.kernels[1].registers, 32u);
+  EXPECT_THAT(page.kernels[1].mix, ElementsAre(std::pair("integer", 10u)));
+  ASSERT_TRUE(page.kernels[1].fit);
+  EXPECT_EQ(page.kernels[1].fit->block_threads, 128u);
+  EXPECT_EQ(page.overview.here[0].by, "sm_90");
+  EXPECT_THAT(page.overview.image_faults, ElementsAre("container 1"));
+  EXPECT_FALSE(page.symbols);
+}
+
+// A text names the file of the innermost line alone: a note about files that it does not show would
+// be noise.
+TEST(Facts, SourcesOfTheInnermostLinesOrOfAll) {
   CodeList list = code({"MOV R1, R2"});
-  list.note = "no nvdisasm";
-  EXPECT_TRUE(sass_text(list, {}).starts_with("note: no nvdisasm\n")) << sass_text(list, {});
-  EXPECT_FALSE(sass_text(code({"MOV R1, R2"}), {}).starts_with("note"));
+  Listing& listing = list.images[0].listing.kernels[0];
+  listing.files = {"", "/nowhere/inner.h", "/nowhere/outer.cu"};
+  listing.lines[0].source = {{1, 3, "f()"}, {2, 9, ""}};
+  CodeList all = list;
+  Sources sources(sys::real_files(), {});
+  add_sources(list, sources, Frames::Innermost);
+  ASSERT_EQ(list.sources.size(), 1u);
+  EXPECT_EQ(list.sources[0].path, "/nowhere/inner.h");
+  EXPECT_FALSE(list.sources[0].lines);
+  add_sources(all, sources, Frames::All);
+  ASSERT_EQ(all.sources.size(), 2u);
+  EXPECT_EQ(all.sources[1].path, "/nowhere/outer.cu");
 }
 
 TEST(Diff, BlocksThatChanged) {

@@ -26,48 +26,66 @@ Json data_of(const std::string& page) {
   return json ? *json : Json();
 }
 
+results::CodeList code_named(const std::string& name) {
+  results::Listing listing{name, name, name, {"", name + "1", name + "2"}, {}, true};
+  results::SassLine line;
+  line.text = line.label = name;
+  line.high = uint64_t{7} << 41;
+  line.live_registers = 3;
+  line.source = {{1, 1, name}, {2, 2, ""}};
+  line.ptx_line = 1;
+  listing.lines = {line};
+  results::CodeList out;
+  out.images = {{0, {{listing}, {name}, ""}}};
+  out.note = name;
+  out.sources = {{name + "1", std::vector<std::string>{name}, ""},
+                 {name + "2", std::nullopt, name}};
+  return out;
+}
+
+results::Symbols symbols_named(const std::string& name) {
+  results::Symbols out;
+  out.soname = out.runpath = name;
+  out.floor.tag = out.floor.glibc = out.floor.glibcxx = name;
+  out.advice = {name};
+  out.libraries = {{"itself", name, "", "", true, -1, {1, 2}},
+                   {name, name, name, "", true, 0, {2}},
+                   {"libgone.so", "", "", "", true, 1, {}}};
+  results::SymbolRow row{'<', name, name, "V1", true, 16, 8, 2, 1, 0, "12"};
+  out.needed = {{row, false, name, ""}, {row, false, "", "it is gone"}, {row, true, "", ""}};
+  row.letter = 'T';
+  out.defined = {row};
+  return out;
+}
+
 Inspection whole(const std::string& name) {
   Inspection out;
-  out.file = {name,
-              name,
-              name,
-              300,
-              {{Group::Sass, 200}, {Group::HostCode, 100}},
-              1,
-              {{"sm_90", "zstd", 2, 100, 400}}};
-  out.gpus = {{name, name, results::Service::Native, name},
-              {name, name, results::Service::Jit, name}};
-  out.notes = {name};
+  out.overview.file = {name,
+                       name,
+                       name,
+                       300,
+                       {{Group::Sass, 200}, {Group::HostCode, 100}},
+                       1,
+                       {{"sm_90", "zstd", 2, 100, 400}}};
+  out.overview.images = {{0, "sass", "sm_90", 64, "zstd", 100, 400, false, {}, {}}};
+  out.overview.gpus = {{name, name, results::Service::Native, name},
+                       {name, name, results::Service::Jit, name}};
+  out.overview.image_faults = {name};
   results::KernelFacts kernel;
-  kernel.name = kernel.symbol = kernel.arch = kernel.bounds = kernel.mix = name;
+  kernel.name = kernel.symbol = kernel.arch = name;
+  kernel.mix = {{name, 3}, {"integer", 4}};
   kernel.registers = 32;
   kernel.fit = results::Fit{4, 256, 0.5, name};
   kernel.listing = 0;
   out.kernels = {kernel};
-  out.files = {{name, std::vector<std::string>{name}, ""}, {name, std::nullopt, name}};
-  out.names = {name};
-  results::Code code;
-  code.name = code.symbol = code.arch = name;
-  code.lines = {{name, 7, 3, 0, 1}};
-  code.frames = {{{0, 1, 0}, {1, 2, std::nullopt}}};
-  code.labels = {{0, name}};
-  code.ptx = {name};
-  out.code = {code};
-  out.code_notes = {name};
-  results::Symbols symbols;
-  symbols.tag = symbols.glibc = symbols.glibcxx = name;
-  symbols.advice = {name};
-  symbols.libraries = {{name, name, name, 1}};
-  symbols.needed = {{'<', name, name}};
-  symbols.defined = {{'T', name, ""}};
-  symbols.needed_count = symbols.defined_count = 1;
-  out.symbols = symbols;
+  out.code = code_named(name);
+  out.symbols = symbols_named(name);
   return out;
 }
 
 TEST(InspectPage, AFileWithoutDeviceCode) {
   Inspection file;
-  file.file.name = "empty.so";
+  file.overview.file.name = "empty.so";
   const std::string page = inspect_page(file);
   EXPECT_THAT(page, HasSubstr("id=\"overview\""));
   for (const char* section : {"id=\"table\"", "id=\"code\"", "id=\"symbols\""})
@@ -80,6 +98,7 @@ TEST(InspectPage, TheScriptGetsKernelsAndCode) {
   const Json& row = data["groups"][0]["rows"][0];
   EXPECT_EQ(row[4], 32);
   EXPECT_EQ(row[5], "50 % (4 x 256, k)");
+  EXPECT_EQ(row[16], "4 integer, 3 k");
   EXPECT_EQ(data["files"][1]["lines"], Json());
   EXPECT_EQ(data["code"][0]["lines"][0], Json::array({"k", 7, 3, 0, 1}));
   EXPECT_EQ(data["code"][0]["frames"][0], (Json::array({{0, 1, 0}, {1, 2}})));
@@ -97,8 +116,9 @@ TEST(InspectPage, AKernelThatDoesNotFitOrIsNotKnown) {
 
 TEST(InspectPage, SaysWhatItLeavesOut) {
   Inspection file = whole("k");
-  file.code_left_out = 12;
-  file.symbols->needed_count = 1001;
+  file.code.left_out = 12;
+  file.symbols->needed.resize(1500);
+  file.symbols->defined.resize(1500);
   const std::string page = inspect_page(file);
   EXPECT_THAT(page, HasSubstr("12 more kernels"));
   EXPECT_THAT(page, HasSubstr("1,000 more: kiln inspect --symbols"));
@@ -106,8 +126,10 @@ TEST(InspectPage, SaysWhatItLeavesOut) {
 
 TEST(InspectPage, ManySymbols) {
   Inspection file = whole("k");
-  file.symbols->defined.resize(2000, {'T', "f", ""});
-  EXPECT_EQ(count_of(inspect_page(file), "<tr class=\"symbol\">"), 2001u);
+  file.symbols->defined.resize(1000);
+  EXPECT_EQ(count_of(inspect_page(file), "<tr class=\"symbol\">"), 1003u);
+  file.symbols->defined.resize(3000);
+  EXPECT_EQ(count_of(inspect_page(file), "<tr class=\"symbol\">"), 2000u);
 }
 
 // As many as the libraries of PyTorch have: 400 templates, and names as long as theirs.
@@ -205,7 +227,7 @@ TEST(BytesPicture, NothingOneAndEveryGroup) {
 
 // A browser reads it as XML, which forbids control characters.
 TEST(BytesPicture, HostileNamesAreText) {
-  const std::string picture = bytes_picture(whole(kHostileName).file);
+  const std::string picture = bytes_picture(whole(kHostileName).overview.file);
   EXPECT_THAT(picture, Not(HasSubstr("<script")));
   EXPECT_THAT(picture, Not(HasSubstr("\x01")));
 }

@@ -48,6 +48,14 @@ TEST(TunePage, NothingOneAndMany) {
   EXPECT_EQ(count_of(tune_page(tuned(500)), "<code>A="), 502u);
 }
 
+// All were wrong or crashed: there is a GPU, and no time.
+TEST(TunePage, NothingPassedOnAGpu) {
+  TuneResult failed = tuned(0);
+  failed.timed = true;
+  EXPECT_THAT(tune_page(failed),
+              AllOf(HasSubstr("No variant could be timed"), Not(HasSubstr("there is no GPU"))));
+}
+
 TEST(TunePage, HostileNamesAreText) {
   const std::string hostile = "</script><script>alert(1)</script>";
   TuneResult bad = tuned(4, hostile);

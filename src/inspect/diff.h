@@ -5,7 +5,7 @@
 #include <string>
 
 #include "inspect/analysis.h"
-#include "inspect/views/code_views.h"
+#include "inspect/code.h"
 #include "results/diff.h"
 
 namespace kiln::inspect {

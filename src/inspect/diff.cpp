@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are the kernels of two files matched and compared?
-#include "inspect/views/diff.h"
+#include "inspect/diff.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are nvdisasm's text, the control codes and the line tables brought together?
-#include "inspect/views/listing.h"
+#include "inspect/listing.h"
 
 #include <fmt/format.h>
 
@@ -88,6 +88,12 @@ class Lines {
   const binary::LineTable& table_;
   std::unordered_map<std::string_view, std::string> names_;
 };
+
+results::ControlCode control_of(uint64_t high_word) {
+  const binary::ControlCode code = binary::control_code(high_word);
+  return {code.stall,        code.yield,     code.write_barrier,
+          code.read_barrier, code.wait_mask, code.reuse};
+}
 
 // It takes seconds for the largest kernels of torch. A damaged image must not hold up the command.
 constexpr double kNvdisasmLimitS = 300;
@@ -216,6 +222,7 @@ Result<CubinListing> list_cubin(Bytes bytes, const ListingOptions& options, sys:
       continue;
     Listing listing;
     listing.symbol = std::string(kernel.name);
+    listing.name = binary::demangle(listing.symbol);
     listing.arch = options.arch;
     for (const std::string& file : source_lines.files) listing.files.push_back(as_written(file));
     const binary::ElfSection& section = cubin.elf.sections[kernel.section];
@@ -231,7 +238,7 @@ Result<CubinListing> list_cubin(Bytes bytes, const ListingOptions& options, sys:
       line.address = kernel.code_offset + at;
       line.low = *binary::read_at<uint64_t>(code, at);
       line.high = *binary::read_at<uint64_t>(code, at + 8);
-      line.control = binary::control_code(line.high);
+      line.control = control_of(line.high);
       if (listing.disassembled) {
         auto text = found->second.find(line.address);
         if (text != found->second.end()) {
