@@ -169,3 +169,40 @@ def test_a_binary_without_line_information(command: Path, tmp_path: Path, source
     done = subprocess.run(built, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert "error[out-of-bounds]" in done.stdout
+
+
+# Neither files nor lines, nor a name for a parameter or a variable of shared memory.
+NAMELESS = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 k_0)
+{
+  .reg .b32 %r<4>; .reg .b64 %d<6>;
+  .shared .align 4 .b8 _0[256];
+  ld.param.u64 %d1, [k_0];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %d2, %r1, 4;
+  mov.u64 %d3, _0;
+  add.s64 %d4, %d3, %d2;
+  st.shared.u32 [%d4], %r1;
+  xor.b32 %r2, %r1, 33;
+  mul.wide.u32 %d5, %r2, 4;
+  add.s64 %d5, %d3, %d5;
+  ld.shared.u32 %r3, [%d5];
+  add.s64 %d2, %d1, %d2;
+  st.global.u32 [%d2], %r3;
+  ret;
+}
+"""
+
+
+def test_ptx_without_names(command: Path, tmp_path: Path) -> None:
+    """The line of PTX, its instruction and addresses stand in for what has no name."""
+    (tmp_path / "k.ptx").write_text(NAMELESS)
+    env = {**os.environ, "KILN_SANITIZE": "memory,race"}
+    line = [command, "call", "k.ptx", "k", "--grid", "1", "--block", "64", "zeros:i32:32"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=env, timeout=120)
+    said = done.stdout + done.stderr
+    assert done.returncode >= 0, said
+    assert "error[out-of-bounds]" in said and "error[shared-race]" in said
+    assert "PTX line 19" in said and "PTX line 13" in said and "PTX line 17" in said

@@ -98,6 +98,19 @@ __global__ void one_value(int* y) {
   if (threadIdx.x == 0) y[0] = found;
 }
 
+__global__ void zeroed_twice(int* y) {
+  __shared__ int bins[16];
+  bins[threadIdx.x % 16] = 0;  // expect same-value-race #zeroed-twice
+  __syncthreads();
+  y[threadIdx.x] = bins[threadIdx.x % 16];
+}
+__global__ void numbered_twice(int* y) {
+  __shared__ int bins[16];
+  bins[threadIdx.x % 16] = static_cast<int>(threadIdx.x);  // expect shared-race #numbered-twice
+  __syncthreads();
+  y[threadIdx.x] = bins[threadIdx.x % 16];
+}
+
 __global__ void within_a_warp(int* y) {
   __shared__ int tile[32];
   tile[threadIdx.x] = static_cast<int>(threadIdx.x);  // expect shared-race #within-a-warp
@@ -409,6 +422,8 @@ void shared() {
   two_writers<<<1, kThreads>>>(y);
   two_writers_good<<<1, kThreads>>>(y);
   one_value<<<1, kThreads>>>(y);
+  zeroed_twice<<<1, kThreads>>>(y);
+  numbered_twice<<<1, kThreads>>>(y);
   within_a_warp<<<1, 32>>>(y);
   within_a_warp_good<<<1, 32>>>(y);
   shuffle_is_no_barrier<<<1, 32>>>(y);

@@ -99,6 +99,8 @@ inline void RaceChecker::add(const AccessEvent& event, uint64_t address, const E
 bool RaceChecker::add_dense(const AccessEvent& event, uint64_t base, uint32_t lane, uint32_t mask,
                             Entry mine, Accessor& me) {
   const uint32_t size = event.bytes;
+  if (event.kind == AccessKind::Store && event.strength == Strength::Weak)
+    mine.value = stored_value(event, mask << lane);
   const auto skip = static_cast<uint32_t>(std::countr_zero(mask));
   mask >>= skip;
   lane += skip;
@@ -277,7 +279,7 @@ void RaceChecker::on(const ValueEvent& event) {
   std::memcpy(stored_lanes_, event.lanes, size_t{event.bytes} * kLanes);
 }
 
-// A value of its own for each lane of a run is not kept: such runs are written by one warp.
+// 0 where the lanes have different values: those of a run are not kept apart.
 uint32_t RaceChecker::stored_value(const AccessEvent& event, uint32_t lanes) const {
   const Actor& by = stored_.by;
   if (by.program != event.by.program || by.site != event.by.site || by.warp != event.by.warp ||
