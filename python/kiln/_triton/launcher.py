@@ -196,6 +196,8 @@ def _add_descriptor(values: Values, name: str, kind: str, value: Any, meta: Any)
         values.add(name, "*" + kind[len("tensordesc<") :], value.base)
         _add_all(values, name, "i64", (*value.shape, *value.strides))
         values.add(name, "i1", getattr(value, "padding", "zero") == "nan")
+        if hasattr(value, "round_f32_to_tf32"):  # from Triton 3.7
+            values.add(name, "i1", value.round_f32_to_tf32)
     else:
         from .tensor_map import tensor_map_of
 
