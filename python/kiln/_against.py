@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
-from .errors import KilnError
+from .errors import KilnError, UsageError
 
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 # What an expression may use without an import.
@@ -48,7 +48,7 @@ def named(text: str) -> Callable[..., Any]:
         if callable(value):
             return value
         break
-    raise KilnError(
+    raise UsageError(
         f"cannot compare with '{text}'",
         "no module has a function of this name",
         "write it as Python imports it (torch.add, package.module.function), or as an expression: "
@@ -85,11 +85,12 @@ class _Expression:
 
         return run
 
-    def fault(self, why: str, fix: str) -> KilnError:
-        return KilnError(f"cannot compare with '{self.text}'", why, fix)
+    def fault(self, why: str, fix: str) -> UsageError:
+        return UsageError(f"cannot compare with '{self.text}'", why, fix)
 
     def failed(self, error: Exception) -> KilnError:
-        return self.fault(
+        return KilnError(
+            f"cannot compare with '{self.text}'",
             f"it raised {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
             f"check the expression; its names are {self.known()}",
         )
@@ -101,10 +102,7 @@ class _Expression:
         try:
             return ast.parse(self.text.strip(), mode="eval")
         except SyntaxError as error:
-            at = max((error.offset or 1) - 1, 0)
-            raise self.fault(
-                f"not a Python expression: {error.msg}\n{self.text.strip()}\n{' ' * at}^", _EXAMPLES
-            ) from None
+            raise self.fault(f"not a Python expression: {error.msg}", _EXAMPLES) from None
         except ValueError as error:  # a zero byte
             raise self.fault(f"not a Python expression: {error}", _EXAMPLES) from None
 

@@ -35,6 +35,8 @@ def build_flags(
         found += [f"{flag}={word}" for value in values or () for word in shlex.split(str(value))]
     for path in paths(include_paths or ()):
         found += ["-I", str(path)]
+    if defines is not None and not isinstance(defines, Mapping):
+        raise TypeError(f'defines is a dict such as {{"BLOCK": 128}}, not {defines!r}')
     for key, value in (defines or {}).items():
         found.append(
             f"-D{key}"

@@ -13,6 +13,7 @@ Without a GPU the engine is timed, and the result says so.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import math
 import warnings
@@ -226,8 +227,11 @@ def _core_options(options: Mapping[str, Any]) -> dict[str, Any]:
             _renamed(f"the option {name}", now)
             name, value = now, value * factor if factor != 1 else value
         if name not in _OPTIONS:
+            near = difflib.get_close_matches(name, _OPTIONS, 1)
             raise KilnError(
-                f"kiln.bench has no option '{name}'", f"the options are {', '.join(_OPTIONS)}"
+                f"kiln.bench has no option '{name}'",
+                f"the options are {', '.join(_OPTIONS)}",
+                f"did you mean {near[0]}?" if near else "use one of these",
             )
         given[name] = value
     return given

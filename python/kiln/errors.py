@@ -51,6 +51,10 @@ class KilnError(RuntimeError):
         super().__init__(format_error(what, why, fix))
 
 
+class UsageError(KilnError):
+    """What was asked for makes no sense, whatever the code does: the command exits with 2."""
+
+
 class BuildError(KilnError):
     """`kiln build` did not make a library; `log` is what the compiler printed, `fault` the
     command's exit code."""

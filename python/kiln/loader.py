@@ -56,6 +56,11 @@ def load(
         raise ValueError(
             "`is_python_module` and `is_standalone` are mutually exclusive."
         )  # torch's words
+    if not isinstance(name, (str, os.PathLike)):
+        raise TypeError(
+            f"kiln.load takes the path of a .cu file, project or library, not {name!r}; several "
+            'sources need a name: kiln.load("name", ["a.cu", "b.cu"])'
+        )
     refuse("is_standalone", is_standalone, "kiln run FILE.cu builds and runs a program")
     refuse("with_sycl", with_sycl or extra_sycl_cflags, "kiln is for CUDA")
     _check_with_cuda(with_cuda, paths(sources or ()))
@@ -158,4 +163,6 @@ def _ready_library(name: StrPath, sources: Optional[Sources]) -> Optional[Path]:
 
 def _check_input(path: Path) -> None:
     if not path.exists():
-        raise BuildError(f"cannot build {path}", "there is no such file or folder", fault=2)
+        raise BuildError(
+            f"cannot build {path}", "there is no such file or folder", "check the path", fault=2
+        )

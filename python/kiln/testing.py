@@ -103,6 +103,15 @@ def test(
     schema, fake and autograd against what the op does. sanitize: False leaves out the run under
     the engine's checkers for memory, races and barriers (without a GPU: `kiln sanitize`).
     """
+    if not callable(op):
+        raise TypeError(
+            f"kiln.test takes an op, such as ops.add of ops = kiln.load(...), not {op!r}"
+        )
+    for given in (against, reference):
+        if given is not None and not callable(given):
+            raise TypeError(
+                f"the reference must be a function of the op's arguments, not {given!r}"
+            )
     call = Call.of(op, args, kwargs)
     reference = against or reference or getattr(op, "reference_function", None)
     differentiable = (

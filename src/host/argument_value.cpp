@@ -46,8 +46,7 @@ Result<Fit> parse_tensor(std::string_view text, const KilnParameter& parameter) 
     if (parse_float(text))
       return not_a(text, parameter,
                    fmt::format("write full={}:f32:SHAPE for a tensor of that number", text));
-    return not_a(text, parameter,
-                 "write KIND:DTYPE:SHAPE, for example randn:f32:1024, or the path of a .npy file");
+    return not_a(text, parameter, tensor_fix(text));
   }
   Fit fit;
   TRY(TensorSpec spec, parse_tensor_spec(text));

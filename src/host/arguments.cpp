@@ -69,7 +69,8 @@ Result<std::vector<std::optional<Place>>> place_texts(const KilnOpInfo& op,
                                  : find_parameter(op, std::string_view(texts[i]).substr(0, end));
     if (named) {
       std::optional<Place>& place = places[static_cast<size_t>(named - op.parameters)];
-      if (place) return unfit(fmt::format("'{}' is given twice", named->name));
+      if (place)
+        return unfit(fmt::format("'{}' is given twice", named->name), "leave out one of them");
       place = Place{i, end + 1};
       keyword_seen = true;
       continue;
@@ -84,7 +85,7 @@ Result<std::vector<std::optional<Place>>> place_texts(const KilnOpInfo& op,
     if (positional >= positional_count)
       return unfit(fmt::format("it takes {} positional argument{}; '{}' is one too many",
                                positional_count, positional_count == 1 ? "" : "s", texts[i]),
-                   keyword_hint(op, texts[i]));
+                   is_unknown_keyword(texts[i]) ? keyword_hint(op, texts[i]) : "leave it out");
     places[positional++] = Place{i, 0};
   }
   return places;

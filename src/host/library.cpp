@@ -147,7 +147,15 @@ Result<OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
 
 Error OpLibrary::last_error(std::string what) const {
   const char* text = table_->last_error();
-  return parse_error(text && *text ? text : "the library gave no reason", std::move(what));
+  Error error = parse_error(text && *text ? text : "the library gave no reason", std::move(what));
+  // CUDA's answers where there is no driver, or no GPU.
+  const bool no_gpu = error.why.starts_with("cudaErrorInsufficientDriver") ||
+                      error.why.starts_with("cudaErrorNoDevice");
+  if (!no_gpu || !error.fix.empty()) return error;
+  return {
+      Fault::Environment, "cannot use the GPU",
+      "CUDA finds no GPU or no driver for it: " + error.why,
+      "run it on the CPU: --device engine, or KILN_DEVICE=engine; kiln doctor checks the driver"};
 }
 
 Error parse_error(std::string_view text, std::string what) {

@@ -260,6 +260,15 @@ bool looks_like_tensor(std::string_view text) {
   return end != std::string_view::npos && find_fill(text.substr(0, end)) != nullptr;
 }
 
+std::string tensor_fix(std::string_view text) {
+  const size_t end = text.find_first_of(":=");
+  std::vector<std::string> kinds;
+  for (const FillName& row : kFills) kinds.emplace_back(row.name);
+  const auto meant = end == text.npos ? std::nullopt : text::closest(text.substr(0, end), kinds);
+  if (meant) return "did you mean " + *meant + std::string(text.substr(end)) + "?";
+  return "write KIND:DTYPE:SHAPE, for example randn:f32:1024, or the path of a .npy file";
+}
+
 Result<TensorSpec> parse_tensor_spec(std::string_view text) {
   TensorSpec spec;
   spec.text = text;

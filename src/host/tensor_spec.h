@@ -68,6 +68,9 @@ Result<TensorSpec> parse_tensor_spec(std::string_view text);
 
 // Whether it begins as a tensor does (a known kind, or a .npy file), be it right or wrong after
 // that.
+// How a tensor is written, for a text that is not one; with the kind that was meant.
+std::string tensor_fix(std::string_view text);
+
 bool looks_like_tensor(std::string_view text);
 
 // "cpu", "engine", "cuda", "cuda:1".

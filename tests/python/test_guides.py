@@ -181,7 +181,7 @@ def test_every_option_in_a_page_exists(command):
     """Of commands in blocks and in `kiln ...` of running text."""
     names = set(commands_of(command))
     wrong = []
-    for page in PAGES:
+    for page in [*PAGES, ROOT / "templates/project/README.md"]:
         text = page.read_text()
         written = [b.text for b in blocks_of(text) if b.language in ("sh", "usage")]
         written += re.findall(r"`(kiln [^`]+)`", text)

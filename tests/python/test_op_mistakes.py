@@ -294,6 +294,21 @@ def test_an_error_of_the_users_own_hides_what_follows_from_it(command, tmp_path)
     assert "op.cu(4)" not in done.stderr and "kiln::detail" not in done.stderr, done.stderr
 
 
+CONDITIONS = {
+    'KILN_CHECK(b > 0, "no");': 'identifier "b" is undefined',
+    'KILN_CHECK(a.dtype() ==\n    Dtype::F32, "no");': 'enum "kiln::Dtype" has no member "F32"',
+    'KILN_CHECK(a.shape() == 1, "no");': 'class "kiln::Tensor" has no member "shape"',
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_mistake_in_a_condition_is_not_one_of_the_op(command, tmp_path, condition):
+    source = f"Tensor add(const Tensor& a) {{ {condition} return a; }}\n"
+    done = build(command, tmp_path, HEAD + source + 'KILN_OP(add, "a")' + LIKE)
+    assert done.returncode == 1 and CONDITIONS[condition] in done.stderr, done.stderr
+    assert "KILN_OP" not in done.stderr and "kiln::detail" not in done.stderr, done.stderr
+
+
 def test_a_missing_header_is_named(command, tmp_path):
     done = build(
         command, tmp_path, 'kiln::Tensor add(const kiln::Tensor& a);\nKILN_OP(add, "a");\n'

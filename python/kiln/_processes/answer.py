@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any, Callable
 
-from ..errors import KilnError
+from ..errors import KilnError, UsageError
 
 
 def answer_request(
@@ -24,9 +24,8 @@ def answer_request(
     try:
         answer = run(json.loads(Path(request_path).read_text()))
     except KilnError as error:
-        answer = {
-            "error": {"what": error.what, "why": error.why, "fix": error.fix, "fault": refused}
-        }
+        fault = "usage" if isinstance(error, UsageError) else refused
+        answer = {"error": {"what": error.what, "why": error.why, "fix": error.fix, "fault": fault}}
     except Exception as error:
         answer = {"error": {"what": failed, "why": why(error), "fault": "work"}}
     whole = Path(answer_path + ".part")

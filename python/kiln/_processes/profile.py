@@ -12,15 +12,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from ..errors import KilnError
+from ..errors import KilnError, UsageError
 from .answer import answer_request
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
-    from .._argument_text import arguments_of
     from ..loader import load
     from ..modules import library_of
-    from ..place import device
     from ..profiling import profile, profile_named, profile_script
 
     arguments = request["arguments"]
@@ -31,21 +29,31 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         module = load(request["target"])
         op = getattr(module, request["op"].split(".")[0], None)
         if op is None:
-            raise KilnError(
+            raise UsageError(
                 f"{request['target']} has no op '{request['op']}'",
                 "its ops are " + ", ".join(sorted(vars(module))),
             )
-        args, kwargs = arguments_of(arguments, 0, device(), library_of(module), request["op"])
+        args, kwargs = _read(arguments, library_of(module), request["op"])
         seen = profile(op, *args, **kwargs)
         seen.json["title"] = f"{request['op']}({', '.join(arguments)})"
     else:
         sys.path.insert(0, str(Path.cwd()))
-        args, kwargs = arguments_of(arguments, 0, device())
+        args, kwargs = _read(arguments)
         seen = profile(profile_named(request["target"]), *args, **kwargs)
         seen.json["title"] = f"{request['target']}({', '.join(arguments)})"
     if request["trace"]:
         seen.save_trace(request["trace"])
     return seen.json
+
+
+def _read(texts: list[str], *of_op: Any) -> tuple[list[Any], dict[str, Any]]:
+    from .._argument_text import arguments_of
+    from ..place import device
+
+    try:
+        return arguments_of(texts, 0, device(), *of_op)
+    except KilnError as error:  # the op did not run: the command line is wrong
+        raise UsageError(error.what, error.why, error.fix) from None
 
 
 def main(request_path: str, answer_path: str) -> int:
@@ -55,8 +63,12 @@ def main(request_path: str, answer_path: str) -> int:
 
 
 def _where(error: Exception) -> str:
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({last.filename}:{last.lineno})"
+    """With the innermost line that is the user's own: kiln's lines say nothing to him."""
+    own = Path(__file__).resolve().parents[1]
+    trail = traceback.extract_tb(error.__traceback__)
+    place = [one for one in trail if own not in Path(one.filename).resolve().parents][-1:]
+    at = "".join(f" ({one.filename}:{one.lineno})" for one in place)
+    return f"{type(error).__name__}: {error}{at}"
 
 
 if __name__ == "__main__":

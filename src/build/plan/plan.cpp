@@ -135,6 +135,9 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
                    fmt::format("correct 'sources' in {}",
                                (wanted.project_dir / project::kManifestName).string())};
     TRY(source.file, world.files.real_path(path));
+    if (std::ranges::any_of(sources, [&](const Source& one) { return one.file == source.file; }))
+      return Error{Fault::Usage, fmt::format("'{}' is named twice", name),
+                   "a source is compiled once", "leave out one of them"};
     source.shown = wanted.root == wanted.request.directory
                        ? name
                        : source.file.lexically_proximate(wanted.request.directory).string();
@@ -142,7 +145,10 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
     source.cuda = is_one_of(ending, kCudaEndings);
     if (!source.cuda && !is_one_of(ending, kHostEndings))
       return Error{Fault::Usage, fmt::format("cannot build '{}'", name),
-                   "a source ends in .cu, .cpp, .cc, .cxx or .c++", "rename it, or leave it out"};
+                   "a source ends in .cu, .cpp, .cc, .cxx or .c++",
+                   ending == ".py" ? "run a script with python3; sanitize, counters and profile "
+                                     "take it too"
+                                   : "rename it, or leave it out"};
     std::string base = path.filename().string();
     for (char& c : base) c = is_plain(c) ? c : '_';
     source.key = base;

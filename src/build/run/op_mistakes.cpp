@@ -179,9 +179,8 @@ bool finds_several(std::string_view message, std::span<const std::string_view> t
              trail, [](std::string_view line) { return line.find("<unknown-type>") != line.npos; });
 }
 
-OpMistake undeclared(const std::string& name, std::string_view written) {
-  const std::string function = registered_name(written);
-  if (name == function || function.empty())
+OpMistake undeclared(const std::string& name, const std::string& function) {
+  if (name == function)
     return {fmt::format("KILN_OP: no function '{}' is declared above this line", name),
             "check its name, and put KILN_OP below the function"};
   return {
@@ -211,10 +210,11 @@ OpMistake op_mistake(std::string_view message, std::span<const std::string_view>
             "kiln docs fake-rules has the grammar; the names in a rule are those of the text given "
             "to KILN_OP"};
   if (const auto mistake = name_taken(message, trail)) return *mistake;
-  if (message.ends_with("is undefined") || message.find("was not declared") != message.npos)
-    return undeclared(last_quoted(message), written);
   const std::string function = registered_name(written);
-  if (!function.empty() && finds_several(message, trail) && count_functions(source, function) == 1)
+  if (function.empty()) return {std::string(message), ""};
+  if (message.ends_with("is undefined") || message.find("was not declared") != message.npos)
+    return undeclared(last_quoted(message), function);
+  if (finds_several(message, trail) && count_functions(source, function) == 1)
     return name_of_a_header(function);
   for (const Row& row : kRows)
     if (message.find(row.sign) != std::string_view::npos)

@@ -13,7 +13,8 @@ struct OpMistake {
 };
 
 // `message` is a compiler's about one of kiln's macros or types; `trail`: the lines around it,
-// which name the types; `written`: the user's line; `source`: the file that has it.
+// which name the types; `written`: the user's line with KILN_OP, "" where the macro is another;
+// `source`: the file that has it.
 OpMistake op_mistake(std::string_view message, std::span<const std::string_view> trail,
                      std::string_view written, std::span<const std::string> source);
 

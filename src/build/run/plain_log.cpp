@@ -37,7 +37,8 @@ class Shaper {
       one.head = {};
       return false;
     }
-    if (!one.is_in_own_header()) return one.is_in_own_macro();
+    // What stands in the parentheses of KILN_CHECK is the user's own code.
+    if (!one.is_in_own_header()) return one.is_in_own_macro() && !line_of_op(one).empty();
     const auto place = user_place(one);
     if (place) std::tie(one.file, one.line) = *place;
     return place.has_value();
@@ -46,7 +47,7 @@ class Shaper {
   OpMistake mistake(const Diagnostic& one) {
     std::vector<std::string_view> trail = one.before;
     trail.insert(trail.end(), one.after.begin(), one.after.end());
-    return op_mistake(one.message, trail, written(one), lines_of(one.file));
+    return op_mistake(one.message, trail, line_of_op(one), lines_of(one.file));
   }
 
   std::string head(const Diagnostic& one, const std::string& message) {
@@ -111,6 +112,19 @@ class Shaper {
     const auto& lines = lines_of(one.file);
     const auto index = static_cast<size_t>(one.line) - 1;
     return one.line > 0 && index < lines.size() ? lines[index] : "";
+  }
+  // The line with the KILN_OP that this one belongs to, itself or a line above it; "" where the
+  // nearest macro of kiln's is another.
+  std::string line_of_op(const Diagnostic& one) {
+    constexpr int kMostLines = 12;
+    const auto& lines = lines_of(one.file);
+    for (int line = one.line; line > 0 && line > one.line - kMostLines; --line) {
+      const auto index = static_cast<size_t>(line) - 1;
+      if (index >= lines.size()) return "";
+      if (lines[index].find("KILN_OP(") != std::string::npos) return lines[index];
+      if (lines[index].find("KILN_") != std::string::npos) return "";
+    }
+    return "";
   }
   // nvcc's front end prints the line under its message, after the preprocessor.
   bool is_expanded(const Diagnostic& one) {

@@ -83,6 +83,9 @@ Result<int> run(Options& options, Context& context) {
       read.archs.emplace_back(word);
   TRY(const Sides sides, open_both(options, context, read));
   results::FileDiff diff = inspect::compare_files(sides.before, sides.after, options.kernel);
+  if (diff.kernels.empty() && !options.kernel.empty())
+    return Error{Fault::Usage, fmt::format("no kernel has '{}' in its name", options.kernel),
+                 "neither side contains one", "give a part of a kernel's name to --kernel"};
   if (options.sass) CHECK_OK(add_code(diff, sides, read.archs, options, context));
   if (!options.html.empty()) CHECK_OK(write_output(options.html, report::diff_page(diff), context));
   if (context.json) {

@@ -89,7 +89,7 @@ Result<std::vector<std::string>> missing_packages(const Python& python,
   TRY(const sys::ProcessResult found, sys::real_processes().run(look));
   if (found.exit_code != 0)
     return Error{Fault::Environment, fmt::format("cannot use {}", python.program),
-                 std::string(text::trim(found.out)), "KILN_PYTHON names another Python"};
+                 std::string(text::trim(found.out)), "set KILN_PYTHON to a Python that works"};
   std::vector<std::string> names;
   for (std::string_view name : text::split_any(found.out, " \n")) names.emplace_back(name);
   return names;
@@ -101,8 +101,8 @@ std::string run_pytest(Session& session) {
   auto missing = missing_packages(*python, {"torch", "pytest"});
   if (!missing) return first_line(missing.error());
   if (!missing->empty())
-    return fmt::format("skipped: {} has no {}; KILN_PYTHON names another Python", python->program,
-                       fmt::join(*missing, " and no "));
+    return fmt::format("skipped: {0} has no {1}; {0} -m pip install {2}, or set KILN_PYTHON",
+                       python->program, fmt::join(*missing, " and no "), fmt::join(*missing, " "));
   return run_child(session, {python->program, "-m", "pytest", "-q", "tests"}, python->env,
                    "pytest ended with ");
 }
@@ -139,8 +139,9 @@ Result<int> run(build::Request request, const std::string& target, const Extent&
   const sys::Files& files = sys::real_files();
   if (!files.state(folder / project::kManifestName).is_file())
     return Error{Fault::Usage, fmt::format("cannot test {}", target),
-                 files.state(folder).exists ? fmt::format("it has no {}", project::kManifestName)
-                                            : "there is no such folder",
+                 files.state(folder).is_file() ? "it is a file; kiln test takes a project's folder"
+                 : files.state(folder).exists  ? fmt::format("it has no {}", project::kManifestName)
+                                               : "there is no such folder",
                  "kiln new NAME makes a project with tests"};
   TRY(sys::Environment env, program_environment(context.env));
   Session session{context, folder, std::move(request), extent.limit_s, {}};

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <string.h>
 
+#include <algorithm>
 #include <fstream>
+#include <string_view>
 
 #include "base/text.h"
 #include "build/plan/source_scan.h"
@@ -19,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using WatchKind = WatchedProcess::Kind;
+
+constexpr std::string_view kSourceEndings[] = {".cu", ".cpp", ".cc", ".cxx", ".c++", ".ptx"};
 
 bool names_library(const fs::path& path) {
   const std::string name = path.filename().string();
@@ -66,7 +70,12 @@ Result<WatchedProcess> built_process(const WatchTarget& target, Context& context
   const fs::path path = context.directory / target.name;
   const bool program = is_executable_file(path) || holds_program(path);
   WatchedProcess out{program ? WatchKind::Program : WatchKind::Op, {}};
-  if (!program && target.arguments.empty() && sys::real_files().state(path).exists)
+  const std::string name = path.filename().string();
+  const bool may_hold_ops = sys::real_files().state(path).is_directory || names_library(path) ||
+                            std::ranges::any_of(kSourceEndings, [&](std::string_view ending) {
+                              return name.ends_with(ending);
+                            });
+  if (!program && may_hold_ops && target.arguments.empty() && sys::real_files().state(path).exists)
     return Error{Fault::Usage, target.cannot(), "no op was named",
                  fmt::format("kiln {} {} OP ARGS", target.command, target.name)};
   TRY(out.spec.env, program_environment(context.env));

@@ -137,6 +137,17 @@ TEST(PlainLog, AnOpNamedByAWordOfCppIsOneMistake) {
   EXPECT_THAT(plain_log(log, place("// KILN_OP(new, \"x\");\n")).why, IsEmpty());
 }
 
+TEST(PlainLog, WhatIsWrongInAConditionIsNotAboutTheOp) {
+  const std::string text = "KILN_CHECK(\n    y > 0, \"no\");\n";
+  const std::string macro = "  do { if (!(y > 0)) ::kiln::detail::check_failed(); } while (0)\n";
+  const PlainLog plain =
+      plain_log("/w/src/add.cu(2): error: identifier \"y\" is undefined\n" + macro, place(text));
+  EXPECT_THAT(plain.text, HasSubstr("src/add.cu(2): error: identifier \"y\" is undefined"));
+  EXPECT_THAT(plain.text, Not(HasSubstr("KILN_OP")));
+  EXPECT_THAT(plain.text, Not(HasSubstr("kiln::detail")));
+  EXPECT_THAT(plain.why, IsEmpty());
+}
+
 TEST(OpNames, FunctionsAreCountedAndCallsAreNot) {
   const auto count = [](std::vector<std::string> lines) { return count_functions(lines, "f"); };
   EXPECT_EQ(count({"Tensor f(Tensor a) {", "  return f(a);", "}", "KILN_OP(f, \"a\");"}), 1);

@@ -92,7 +92,11 @@ Result<BenchPlan> plan_of(const std::string& name, const Json& table, const std:
                                meant ? fmt::format("; did you mean {}?", *meant) : ""));
     }
   }
-  if (plan.op.empty()) return wrong(source, where, "it names no op");
+  if (plan.op.empty()) {
+    Error error = wrong(source, where, "it names no op");
+    error.fix = fmt::format("add a line below [{}]: op = \"NAME\"", where);
+    return error;
+  }
   return plan;
 }
 
