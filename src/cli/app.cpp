@@ -64,10 +64,12 @@ namespace {
 constexpr size_t kPipeColumns = 100;  // of a help text that goes to no terminal
 
 // A compiler's text goes first and unchanged, so that editors find file and line; kiln's form with
-// its first line follows.
+// its first line follows. An op's own message and its place are short: they stay where they are.
 std::string for_people(Error error, bool color) {
   std::string text;
-  if (size_t first_line = error.why.find('\n'); first_line != std::string::npos) {
+  size_t first_line = error.why.find('\n');
+  if (first_line != std::string::npos &&
+      !std::string_view(error.why).substr(first_line + 1).starts_with("  at: ")) {
     text = error.why + (error.why.ends_with('\n') ? "" : "\n");
     error.why.resize(first_line);
   }

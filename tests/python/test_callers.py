@@ -40,7 +40,8 @@ def test_numpy_and_torch_get_equal_bits(ops, arrays):
     from_numpy = ops.mixed(a, b, alpha=0.5)
     assert type(from_numpy) is numpy.ndarray and from_numpy.flags.writeable
     assert numpy.array_equal(from_numpy, from_torch.numpy())
-    assert numpy.allclose(from_numpy, a + 0.5 * numpy.exp(b), rtol=1e-5)
+    # Near zero the two terms cancel: what is left is the rounding of numbers of about 1.
+    assert numpy.allclose(from_numpy, a + 0.5 * numpy.exp(b), rtol=1e-5, atol=1e-6)
 
 
 def test_a_result_is_written_where_the_caller_wants_it(ops, arrays):

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -217,6 +218,38 @@ Status write_json(const std::vector<inspect::Analysis>& all, const Views& views,
   return {};
 }
 
+// Is the kernel of --kernel in what was looked at so far? An answer without it would look like one.
+class Wanted {
+ public:
+  explicit Wanted(std::string kernel) : kernel_(std::move(kernel)) {}
+
+  void look(const inspect::Analysis& analysis) {
+    inspect::Demangler demangle;
+    for (const inspect::KernelRow& row : analysis.kernels.rows) {
+      const std::string name = demangle(row.name);
+      found_ |= inspect::name_matches(kernel_, row.name, name);
+      std::string shown = name.substr(0, name.find('('));
+      if (others_.size() < kShown &&
+          std::find(others_.begin(), others_.end(), shown) == others_.end())
+        others_.push_back(std::move(shown));
+    }
+  }
+  // Without a kernel at all there is nothing to choose from.
+  Status check() const {
+    if (kernel_.empty() || found_ || others_.empty()) return {};
+    return Error{Fault::Usage, fmt::format("no kernel has '{}' in its name", kernel_),
+                 fmt::format("there are {}{}", text::join(others_, ", "),
+                             others_.size() == kShown ? ", ..." : ""),
+                 "give a part of a kernel's name to --kernel"};
+  }
+
+ private:
+  static constexpr size_t kShown = 5;
+  std::string kernel_;
+  bool found_ = false;
+  std::vector<std::string> others_;
+};
+
 Result<int> run(Options& options, Context& context) {
   TRY(const bool out_taken,
       check_outputs({{"--html", options.html}, {"--svg", options.svg}}, context));
@@ -239,8 +272,12 @@ Result<int> run(Options& options, Context& context) {
   std::vector<inspect::Analysis> all;
   std::string text;
   bool damaged = false;
+  Wanted wanted(options.kernel);
+  size_t left = target.files.size();
   for (inspect::Artifact& artifact : target.files) {
     TRY(inspect::Analysis analysis, inspect::analyse(std::move(artifact), read));
+    wanted.look(analysis);
+    if (--left == 0) CHECK_OK(wanted.check());
     damaged |= !analysis.images.faults.empty() || !analysis.kernels.faults.empty();
     CHECK_OK(write_files(analysis, read.archs, gpus, scope, options, context));
     if (context.json) {
