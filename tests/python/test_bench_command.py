@@ -98,14 +98,14 @@ def test_more_memory_than_there_is(kiln, library):
 
 
 def test_no_gpu(kiln, library):
-    done = bench(kiln, library, "good", "--device", "cuda", code=1)
+    done = bench(kiln, library, "good", "--device", "cuda", code=3)
     assert "error:" in done.stderr and "GPU" in done.stderr + done.stdout
 
 
 def test_against_torch(kiln, library):
     done = bench(kiln, library, "good", "--against", "torch.erf", code=1)
     assert "gives a wrong result" in done.stderr
-    done = bench(kiln, library, "good", "--against", "torch.no_such", code=1)
+    done = bench(kiln, library, "good", "--against", "torch.no_such", code=2)
     assert "cannot compare with 'torch.no_such'" in done.stderr
     done = kiln(
         "bench",

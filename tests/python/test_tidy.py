@@ -214,6 +214,17 @@ def test_a_source_that_is_not_compiled_is_an_error(repository: Repository) -> No
     assert "src/one.cpp cannot be checked" in text and "fix: tools/build edit" in text
 
 
+def test_a_source_of_another_machine_is_named_and_left_out(repository: Repository) -> None:
+    commands = repository.folder / "build/edit/compile_commands.json"
+    commands.write_text(
+        json.dumps([one for one in json.loads(commands.read_text()) if "two" not in one["file"]])
+    )
+    status, text, asked = repository.tidy()
+    assert status == 0 and asked == ["src/one.cpp"]
+    assert "left out, not compiled on this machine: src/two.cpp" in text
+    assert repository.tidy("src/two.cpp")[0] == 3
+
+
 def test_the_real_one_finds_an_exception_that_escapes(tmp_path: Path) -> None:
     if not shutil.which("clang-tidy"):
         pytest.skip("no clang-tidy here: tools/bootstrap test installs it")
