@@ -165,6 +165,11 @@ Status gather_library(const Outside& outside, const sys::fs::path& file, const s
         Fault::Usage, fmt::format("cannot examine {}", shown), "it is a folder, not a library",
         fmt::format("kiln doctor {} for a project; for a library the .so, .o, .a or .whl in it",
                     shown)};
+  for (const char* ending : {".cu", ".cpp", ".cc", ".py", ".toml"})
+    if (shown.ends_with(ending))
+      return Error{Fault::Usage, fmt::format("cannot examine {}", shown),
+                   "it is a source, not a library",
+                   "kiln doctor FOLDER for a project, or the library that kiln build prints"};
   if (shown.ends_with(".whl")) facts.wheel = read_wheel_name(shown);
   auto opened = inspect::open_file(file, shown);
   if (!opened) {

@@ -410,6 +410,10 @@ Result<int> run(Options& options, Context& context) {
   TRY(Session session, open_session(options, context));
   tell_unused(session, context);
   const Json device = session.workers->lanes().front();
+  if (options.device.starts_with("cuda") && device.value("kind", "") == "engine")
+    return Error{Fault::Environment, "cannot use the GPU", "CUDA finds no GPU or no driver for it",
+                 "leave out --device cuda: the engine builds and checks the variants; "
+                 "kiln doctor checks the driver"};
   TRY(const Json subject,
       tune_subject(session.plan, session.place, session.request, device, options.seed, context));
   const fs::path folder = session.place.folder / subject_name(session.plan, subject);
