@@ -181,7 +181,7 @@ Status gather_library(const Outside& outside, const sys::fs::path& file, const s
     return {};
   }
   for (inspect::Artifact& artifact : *opened)
-    facts.libraries.push_back(read_library(outside, std::move(artifact), facts));
+    facts.libraries.push_back(read_library(outside, artifact, facts));
   return {};
 }
 
