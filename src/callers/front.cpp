@@ -22,16 +22,31 @@ struct Front {
 // more in a Python without the GIL.
 constexpr intptr_t kUsualHead = 2 * sizeof(void*);
 intptr_t head_bytes = 0;
+// A tuple of the usual form is read where it lies: its size follows the head, and its items begin
+// where Python says that a tuple without items ends (later in 3.14 than before).
+intptr_t items_at = 0;
 
 Front& front_in(PyObject* self) {
   return *reinterpret_cast<Front*>(reinterpret_cast<char*>(self) + head_bytes);
 }
 
 bool is_of_type(PyObject* object, PyObject* type) {
-  if (head_bytes == kUsualHead) return reinterpret_cast<PyObject**>(object)[1] == type;
   PyObject* found = PyObject_Type(object);
   Py_DecRef(found);  // the object keeps it
   return found == type;
+}
+
+bool is_plain(const Front& front, PyObject* args) {
+  if (head_bytes != kUsualHead) {
+    PyObject* array = PyTuple_GetItem(args, front.first_array);
+    return array && is_of_type(array, front.plain_type);
+  }
+  const char* tuple = reinterpret_cast<const char*>(args);
+  const auto size = *reinterpret_cast<const size_t*>(tuple + kUsualHead);
+  // A call without an array has index -1: as a size it is above every other.
+  if (static_cast<size_t>(front.first_array) >= size) return false;
+  const auto* items = reinterpret_cast<PyObject* const*>(tuple + items_at);
+  return reinterpret_cast<PyObject* const*>(items[front.first_array])[1] == front.plain_type;
 }
 
 PyObject* call_other(Front& front, PyObject* args, PyObject* named) {
@@ -43,8 +58,7 @@ PyObject* call_other(Front& front, PyObject* args, PyObject* named) {
 
 PyObject* call_front(PyObject* self, PyObject* args, PyObject* named) {
   Front& front = front_in(self);
-  PyObject* array = PyTuple_GetItem(args, front.first_array);
-  if (!array || !is_of_type(array, front.plain_type)) return call_other(front, args, named);
+  if (!is_plain(front, args)) return call_other(front, args, named);
   return front.call_plain(front.otherwise, args, named);
 }
 
@@ -58,10 +72,15 @@ Call how_to_call(PyObject* callable) {
   return PyObject_Call;
 }
 
+intptr_t basic_size(PyObject* type) {
+  const Ref size(PyObject_GetAttrString(type, "__basicsize__"));
+  return size ? static_cast<intptr_t>(PyLong_AsLongLong(size.get())) : -1;
+}
+
 PyObject* make_type() {
-  const Ref size(PyObject_GetAttrString(&PyBaseObject_Type, "__basicsize__"));
-  if (!size) return nullptr;
-  head_bytes = static_cast<intptr_t>(PyLong_AsLongLong(size.get()));
+  head_bytes = basic_size(&PyBaseObject_Type);
+  items_at = basic_size(&PyTuple_Type);
+  if (head_bytes < 0 || items_at < 0) return nullptr;
   PyTypeSlot slots[] = {{kCallSlot, reinterpret_cast<void*>(&call_front)}, {0, nullptr}};
   PyTypeSpec spec = {"kiln.OpCall", static_cast<int>(head_bytes + sizeof(Front)), 0, 0, slots};
   return PyType_FromSpec(&spec);

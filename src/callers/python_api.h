@@ -70,6 +70,7 @@ PyObject* PyCFunction_NewEx(PyMethodDef*, PyObject* self, PyObject* module);
 PyThreadState* PyEval_SaveThread();
 void PyEval_RestoreThread(PyThreadState*);
 extern PyObject PyBaseObject_Type;
+extern PyObject PyTuple_Type;
 extern PyObject* PyExc_TypeError;
 extern PyObject* PyExc_AttributeError;
 extern PyObject _Py_NoneStruct;
