@@ -147,8 +147,9 @@ def _counting(file: Path, gpu: str) -> Iterator[None]:
             f"known GPUs: {', '.join(one['name'] for one in described)}",
             "use the one that is most like it; kiln counters --gpus describes them",
         )
-    before = os.environ.get("KILN_ENGINE_CACHES")
-    os.environ["KILN_ENGINE_CACHES"] = caches[gpu.lower()]
+    wanted = {"KILN_ENGINE_CACHES": caches[gpu.lower()], "KILN_DEVICE": "engine"}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         if engine.count_launches(str(file).encode()):
             raise KilnError(
@@ -157,7 +158,8 @@ def _counting(file: Path, gpu: str) -> Iterator[None]:
         yield
     finally:
         engine.count_launches(None)
-        if before is None:
-            del os.environ["KILN_ENGINE_CACHES"]
-        else:
-            os.environ["KILN_ENGINE_CACHES"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

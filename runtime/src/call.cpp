@@ -58,14 +58,18 @@ const DeviceFunctions& device_functions() {
   throw_text(static_cast<Text&&>(text));
 }
 
-[[noreturn]] void cpu_tensor_beside_gpu(const OpRecord* op, int index) {
+[[noreturn]] void cpu_tensor_beside_gpu(const OpRecord* op, int index, bool from_torch) {
   Text text;
   text.add("error: ")
       .add(current_op_name())
       .add(" was called with a CPU tensor on a machine with a GPU\n  why: ");
   text.add(parameter_name(op, index));
-  text.add(" is on cpu; its kernels run on the GPU here\n  fix: ").add(parameter_name(op, index));
-  text.add(".cuda(), or set KILN_DEVICE=engine to run them on the CPU");
+  text.add(" is on cpu; its kernels run on the GPU here\n  fix: ");
+  if (from_torch)
+    text.add(parameter_name(op, index)).add(".cuda()");
+  else
+    text.add("pass arrays that are on the GPU (CuPy, JAX, torch)");
+  text.add(", or set KILN_DEVICE=engine to run them on the CPU");
   throw_text(static_cast<Text&&>(text));
 }
 
@@ -134,8 +138,10 @@ void Call::place(const Slot* arguments) {
     device = {default_backend() == Backend::real ? DeviceType::cuda : DeviceType::cpu, 0};
   if (device.type == DeviceType::cpu) {
     backend = Backend::engine;
-    if (found >= 0 && wished_device() != Wish::engine && machine_has_gpu())
-      cpu_tensor_beside_gpu(op, found);
+    // kiln.counters wishes for the engine during its calls alone.
+    if (found >= 0 && wished_device() != Wish::engine && machine_has_gpu() &&
+        wished_device_now() != Wish::engine)
+      cpu_tensor_beside_gpu(op, found, from_torch);
     return;
   }
   if (device.type != DeviceType::cuda) {

@@ -31,5 +31,6 @@ void drop_configurations();
 // KILN_DEVICE=engine or cuda; empty when not set.
 enum class Wish { none, engine, cuda };
 Wish wished_device();
+Wish wished_device_now();  // reads the environment again
 
 }  // namespace kiln::detail

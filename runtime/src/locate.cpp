@@ -271,13 +271,15 @@ bool machine_has_gpu() {
   return has;
 }
 
+Wish wished_device_now() {
+  const char* text = getenv("KILN_DEVICE");
+  if (text && (!strcmp(text, "engine") || !strcmp(text, "cpu"))) return Wish::engine;
+  if (text && !strcmp(text, "cuda")) return Wish::cuda;
+  return Wish::none;
+}
+
 Wish wished_device() {
-  static const Wish wish = [] {
-    const char* text = getenv("KILN_DEVICE");
-    if (text && (!strcmp(text, "engine") || !strcmp(text, "cpu"))) return Wish::engine;
-    if (text && !strcmp(text, "cuda")) return Wish::cuda;
-    return Wish::none;
-  }();
+  static const Wish wish = wished_device_now();
   return wish;
 }
 

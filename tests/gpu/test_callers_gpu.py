@@ -40,8 +40,15 @@ def test_cupy(ops, tensors):
 
 def test_a_numpy_array_beside_a_gpu_is_refused(ops, tensors):
     array = tensors[0].cpu().numpy()
-    with pytest.raises(kiln.KilnError, match=r"(?s)CPU tensor on a machine with a GPU.*engine"):
+    with pytest.raises(kiln.KilnError, match=r"(?s)CPU tensor on a machine with a GPU.*CuPy"):
         ops.mixed(array, array)
+
+
+def test_counters_take_cpu_tensors_beside_a_gpu(ops, tensors):
+    on_cpu = [one.cpu() for one in tensors]
+    assert len(kiln.counters(ops.mixed, *on_cpu).launches) == 1
+    with pytest.raises(RuntimeError, match=r"(?s)CPU tensor on a machine with a GPU.*\.cuda\(\)"):
+        ops.mixed(*on_cpu)
 
 
 def test_two_devices_are_refused(ops, tensors):

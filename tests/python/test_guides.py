@@ -82,6 +82,22 @@ def test_no_page_with_commands_is_left_out():
     assert not without_reason
 
 
+def test_tensors_of_a_page_are_where_kernels_run():
+    """On a machine with a GPU an op refuses a CPU tensor, so that Python on a page names a device.
+    kiln.counters takes CPU tensors everywhere, and the gallery's script calls torch alone."""
+    made = re.compile(r"torch\.(?:randn|rand|zeros|ones|empty|arange|full|randint|tensor)\(")
+    written = [*PAGES, *LESSONS, *ROOT.glob("templates/**/*.md"), *ROOT.glob("templates/**/*.py")]
+    lacking = [
+        f"{name_of(page)}: {line.strip()}"
+        for page in written
+        for line in page.read_text().splitlines()
+        if made.search(line)
+        and not re.search(r"device=|kiln\.counters\(", line)
+        and page.name != "gallery.md"
+    ]
+    assert not lacking
+
+
 def commands_in(page: Path) -> list[Block]:
     return [block for block in blocks_of(page.read_text()) if block.language == "sh"]
 

@@ -223,9 +223,9 @@ _FAKE = """
 import json, sys, torch, kiln
 from torch._subclasses.fake_tensor import FakeTensorMode
 pairs = kiln.load(sys.argv[1]).pairs
-real = pairs(torch.arange(5.0))
+real = pairs(torch.arange(5.0, device=kiln.device()))
 with FakeTensorMode():
-    fake = pairs(torch.empty(5))
+    fake = pairs(torch.empty(5, device=real.device))
 print(json.dumps([list(real.shape), list(fake.shape), str(real.dtype), str(fake.dtype)]))
 """
 
