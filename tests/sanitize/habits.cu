@@ -2,6 +2,7 @@
 // Are mistakes found where code is written as applications write it? Scopes and fences, shared
 // memory that is carved up, functions that are inlined, calls of the host, each with a twin
 // (rules.md).
+#include <cooperative_groups.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -9,6 +10,8 @@
 #include <cuda/atomic>
 
 namespace {
+
+namespace cg = cooperative_groups;
 
 constexpr int kThreads = 64;
 
@@ -94,6 +97,77 @@ __global__ void message_good(int* data, int* flag, int* out) {
     }
     *out = *data;
   }
+}
+
+// The last of three readers does not say that it is done.
+template <int kSignals>
+__global__ void two_of_three(int* data, int* count, int* out) {
+  if (blockIdx.x < 3) {
+    out[blockIdx.x] = *data;  // expect global-race #two-of-three
+    __threadfence();
+    if (blockIdx.x < kSignals) atomicAdd(count, 1);
+  } else {
+    while (atomicAdd(count, 0) < kSignals) {
+    }
+    __threadfence();
+    *data = 9;  // expect global-race #two-of-three
+  }
+}
+__global__ void all_of_three_good(int* data, int* count, int* out) {
+  if (blockIdx.x < 3) {
+    out[blockIdx.x] = *data;
+    __threadfence();
+    atomicAdd(count, 1);
+  } else {
+    while (atomicAdd(count, 0) < 3) {
+    }
+    __threadfence();
+    *data = 9;
+  }
+}
+
+// A warp that has ended takes no part in a barrier that counts threads.
+__global__ void ended_reader(int* data, int* out) {
+  const unsigned warp = threadIdx.x / 32;
+  if (warp < 3) out[threadIdx.x] = data[threadIdx.x % 32];  // expect global-race #ended-reader
+  if (warp == 2) return;
+  asm volatile("bar.sync 1, 96;" ::: "memory");
+  if (warp == 3) data[threadIdx.x % 32] = 9;  // expect global-race #ended-reader
+}
+__global__ void ended_reader_good(int* data, int* out) {
+  const unsigned warp = threadIdx.x / 32;
+  if (warp < 3) out[threadIdx.x] = data[threadIdx.x % 32];
+  asm volatile("bar.sync 1, 128;" ::: "memory");
+  if (warp == 3) data[threadIdx.x % 32] = 9;
+}
+
+// ---- Calls of all lanes, or of all threads
+
+// Half of the warp goes past it, to what all of them do.
+__global__ void vote_of_half(unsigned* y) {
+  unsigned vote = 0;
+  if (threadIdx.x < 16)
+    vote = __ballot_sync(~0u, y[threadIdx.x] == 0);  // expect missing-member #went-past
+  y[threadIdx.x] = vote;
+}
+// Who has ended need not take part, whatever it did on its way out.
+__global__ void vote_of_rest_good(unsigned* y, unsigned* left, int count) {
+  if (static_cast<int>(threadIdx.x) >= count) {
+    atomicAdd(left, 1u);
+    return;
+  }
+  y[threadIdx.x] = __ballot_sync(~0u, y[threadIdx.x] == 0);
+}
+__global__ void group_of_half(int* y) {
+  const cg::thread_block block = cg::this_thread_block();
+  if (threadIdx.x >= 20) return;
+  y[threadIdx.x] = 1;
+  block.sync();  // expect barrier-after-exit #group-of-half
+}
+__global__ void group_good(int* y) {
+  const cg::thread_block block = cg::this_thread_block();
+  if (threadIdx.x < 20) y[threadIdx.x] = 1;
+  block.sync();
 }
 
 // ---- Bytes
@@ -192,6 +266,14 @@ void device() {
   release_alone<<<2, 1>>>(x, flag(), y);
   one_side_in_scope<<<2, 1>>>(x, flag(), y);
   message_good<<<2, 1>>>(x, flag(), y);
+  two_of_three<2><<<4, 1>>>(x, flag(), y);
+  all_of_three_good<<<4, 1>>>(x, flag(), y);
+  ended_reader<<<1, 128>>>(x, y);
+  ended_reader_good<<<1, 128>>>(x, y);
+  vote_of_half<<<1, 32>>>(made<unsigned>(32));
+  vote_of_rest_good<<<1, 32>>>(made<unsigned>(32), made<unsigned>(1), 20);
+  group_of_half<<<1, kThreads>>>(y);
+  group_good<<<1, kThreads>>>(y);
   carved<<<1, kThreads, 6 * kThreads>>>(y, 1, 2 * kThreads);
   carved_good<<<1, kThreads, 6 * kThreads>>>(y, 1, 4 * kThreads);
   bit_fields<<<1, kThreads>>>(made<Fields>(1));

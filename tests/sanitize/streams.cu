@@ -33,6 +33,14 @@ __global__ void read_early(const int* x, int* y) {
   y[threadIdx.x] = x[threadIdx.x];  // expect stream-race #event-too-early
 }
 
+// Two graphs of one node each.
+__global__ void write_in_graph(int* x) {
+  x[threadIdx.x] = static_cast<int>(threadIdx.x);  // expect stream-race #two-graphs
+}
+__global__ void read_in_graph(const int* x, int* y) {
+  y[threadIdx.x] = x[threadIdx.x];  // expect stream-race #two-graphs
+}
+
 // Of the host: a copy, a fill and a free beside a kernel on another stream.
 __global__ void reads_beside_copy(const int* x, int* y) {
   y[threadIdx.x] = x[threadIdx.x];  // expect stream-race #beside-copy
@@ -75,6 +83,17 @@ struct Streams {
   cudaStream_t a{}, b{};
   cudaEvent_t event{};
 };
+
+template <class Launch>
+cudaGraphExec_t captured(cudaStream_t stream, Launch launch) {
+  cudaGraph_t graph{};
+  cudaGraphExec_t out{};
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  launch();
+  cudaStreamEndCapture(stream, &graph);
+  cudaGraphInstantiate(&out, graph, 0);
+  return out;
+}
 
 void mistakes() {
   int *x = made(), *y = made();
@@ -122,6 +141,13 @@ void mistakes() {
     reads_beside_free<<<1, kCount, 0, s.b>>>(pooled, y);
     cudaFreeAsync(pooled, s.a);
   }
+  {
+    Streams s;
+    const auto first = captured(s.a, [&] { write_in_graph<<<1, kCount, 0, s.a>>>(x); });
+    const auto second = captured(s.a, [&] { read_in_graph<<<1, kCount, 0, s.a>>>(x, y); });
+    cudaGraphLaunch(first, s.a);
+    cudaGraphLaunch(second, s.b);
+  }
 }
 
 void repaired() {
@@ -139,6 +165,18 @@ void repaired() {
     cudaEventRecord(s.event, s.a);
     cudaStreamWaitEvent(s.b, s.event);
     read_good<<<1, kCount, 0, s.b>>>(x, y);
+  }
+  {  // graphs in one stream, and with an event
+    Streams s;
+    const auto first = captured(s.a, [&] { write_good<<<1, kCount, 0, s.a>>>(x); });
+    const auto second = captured(s.a, [&] { read_good<<<1, kCount, 0, s.a>>>(x, y); });
+    for (int i = 0; i < 2; ++i) {
+      cudaGraphLaunch(first, s.a);
+      cudaGraphLaunch(second, s.a);
+    }
+    cudaEventRecord(s.event, s.a);
+    cudaStreamWaitEvent(s.b, s.event);
+    cudaGraphLaunch(second, s.b);
   }
   {  // the host waits
     Streams s;

@@ -151,12 +151,13 @@ enum class SyncKind : uint8_t {
   Cluster
 };
 // Of a block's barrier: once for each group of lanes that arrives, and once when it completes. Of
-// lanes of a warp: when those that name the same members have met and pass. Of a cluster's: when
-// lanes arrive, and when they pass the wait.
+// lanes of a warp: when those that name the same members have met and pass, and, not completed, for
+// members elsewhere when others begin to wait. Of a cluster's: when lanes arrive, and pass the
+// wait.
 struct SyncEvent {
   Actor by;  // without a program where nobody arrives: the barrier completes
   SyncKind kind = SyncKind::Block;
-  uint32_t id = 0;        // of a block's barrier
+  uint32_t id = 0;        // of a block's barrier; the site where others wait for lanes elsewhere
   uint32_t expected = 0;  // threads of a block's barrier, 0: all; lanes of a warp's, as a mask
   bool waits = true;      // false: arrives and goes on
   bool completed = false;

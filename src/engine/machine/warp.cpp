@@ -275,6 +275,8 @@ bool Warp::all_here(const Op* op, uint32_t members) {
     pass_sync = false;
     return true;
   }
+  if (block->sync_sink) [[unlikely]]
+    deliver_absent(*this, op, members);
   park(op, Wait::Sync, 0, members);
   return false;
 }

@@ -162,6 +162,18 @@ void deliver_groups(const Warp& warp, const Op* op, SyncKind kind, const uint32_
   }
 }
 
+void deliver_absent(const Warp& warp, const Op* op, uint32_t members) {
+  for (const Split& split : warp.splits) {
+    const uint32_t lanes = split.mask & members & ~warp.mask;
+    if (!lanes || split.frame != warp.frame || split.wait != Wait::None) continue;
+    SyncEvent event;
+    event.kind = SyncKind::Exchange;
+    event.id = op->site;
+    event.expected = members;
+    deliver_sync(warp, split.at, lanes, event);
+  }
+}
+
 void deliver_fault(const Warp& warp, const Op* op, int code, uint32_t lane,
                    const std::string& text) {
   FaultEvent event;

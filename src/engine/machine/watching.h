@@ -71,6 +71,8 @@ inline void watch_call(const Warp& warp, const Op* op, const Program& callee, bo
 // The same for each group of active lanes that name the same members.
 [[gnu::cold]] void deliver_groups(const Warp& warp, const Op* op, SyncKind kind,
                                   const uint32_t* members, const int8_t* sources = nullptr);
+// Members that stand elsewhere in the same function, when lanes begin to wait for them at `op`.
+[[gnu::cold]] void deliver_absent(const Warp& warp, const Op* op, uint32_t members);
 
 // A fault that nobody can go on behind.
 [[gnu::cold]] void deliver_fault(const Warp& warp, const Op* op, int code, uint32_t lane,

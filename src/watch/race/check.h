@@ -33,6 +33,7 @@ struct Accessor {
   Time line_before = 0;     // nor anything of a line that nobody has touched since
   Time shared_before = 0;   // both, of shared memory
   Agreement agreement = Agreement::None;
+  bool in_part = false;       // some threads may be ordered where others are not (partial_order.h)
   uint64_t line_address = 0;  // of the line at hand; of shared memory: a location (Order)
 };
 
@@ -88,6 +89,9 @@ class Checker {
  private:
   static constexpr uint32_t kMostInLine = 16, kMostScattered = 8, kMostInWord = 48;
   static constexpr uint32_t kMostForeign = 2, kMostOwn = 3;
+  // Where some threads are ordered and others are not, as long as there is room.
+  static constexpr uint32_t kMostInPart = 64, kMostInWordInPart = 160;
+  static constexpr uint32_t kRoomInPart = 1u << 22;
 
   void access_slowly(Line& line, const Entry& mine, const Accessor& me, bool scattered);
   // The commonest case, without a call: the list has one entry, which can race with nothing any
@@ -105,7 +109,7 @@ class Checker {
     return others.key == key && (words & ~others.words) == 0 && known.launch == me.launch_uid;
   }
   static bool can_skip(const Accessor& me) {
-    return me.agreement == Agreement::Grid && me.block && !me.block->knows_more;
+    return me.agreement == Agreement::Grid && me.block && !me.in_part && !me.block->knows_more;
   }
   static void enter(Line& line, const Accessor& me) {
     if (line.newest() < me.uid) line.newest() = me.uid;
@@ -209,7 +213,7 @@ inline bool Checker::touch_line(Line& line, const Entry& mine, const Accessor& m
     }
     if (!e->next) break;
   }
-  return foreign >= kMostForeign && own == 0 && !me.block->knows_more;
+  return foreign >= kMostForeign && own == 0 && can_skip(me);
 }
 
 inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& me) {

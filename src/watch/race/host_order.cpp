@@ -35,14 +35,24 @@ HostOrder::Known HostOrder::known_in(uint32_t stream) const {
   return known;
 }
 
-// Nodes of a graph may run concurrently: each has its own stream.
+// Nodes of a graph may run concurrently: each has its own stream. One of an earlier launch is used
+// again if that has come before: two graphs may run concurrently too.
 uint32_t HostOrder::node_stream(uint32_t node) {
-  while (node_streams_.size() <= node) {
-    node_streams_.push_back(static_cast<uint32_t>(streams_.size()));
-    streams_.emplace_back();
-    streams_.back().blocking = false;
+  const auto is_over = [&](uint32_t stream) {
+    return streams_[stream].last == 0 ||
+           (stream < graph_.before.size() && graph_.before[stream] >= streams_[stream].last);
+  };
+  while (graph_.streams.size() <= node) {
+    size_t& next = graph_.next;
+    while (next < node_streams_.size() && !is_over(node_streams_[next])) ++next;
+    if (next == node_streams_.size()) {
+      node_streams_.push_back(static_cast<uint32_t>(streams_.size()));
+      streams_.emplace_back();
+      streams_.back().blocking = false;
+    }
+    graph_.streams.push_back(node_streams_[next++]);
   }
-  return node_streams_[node];
+  return graph_.streams[node];
 }
 
 const HostOrder::Operation& HostOrder::begin(uint64_t stream, uint32_t uids, uint64_t launch,
@@ -133,7 +143,7 @@ void HostOrder::on(const HostEvent& event) {
     case HostKind::GraphEnd: {
       Stream& stream = streams_[index_of(event.stream)];
       join(stream.known, graph_.before);
-      for (uint32_t each : node_streams_) join(stream.known, streams_[each].known);
+      for (uint32_t each : graph_.streams) join(stream.known, streams_[each].known);
       in_graph_ = false;
       break;
     }

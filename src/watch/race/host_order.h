@@ -48,10 +48,11 @@ class HostOrder {
     Known known;
   };
   struct Graph {
-    uint32_t base = 0;  // stream of its first node
     Known before;
     bool has_node = false;
     uint32_t node = 0;
+    std::vector<uint32_t> streams;  // by node
+    size_t next = 0;                // of node_streams_, that it has not looked at
   };
 
   uint32_t index_of(uint64_t stream);
@@ -66,8 +67,8 @@ class HostOrder {
   std::unordered_map<uint64_t, Known> events_;
   Known host_;
   Known current_;
-  std::deque<Operation> operations_;  // the oldest may be gone
-  std::vector<uint32_t> node_streams_;
+  std::deque<Operation> operations_;    // the oldest may be gone
+  std::vector<uint32_t> node_streams_;  // for nodes of graphs, used again
   Graph graph_;
   bool in_graph_ = false;
   bool single_ = true;

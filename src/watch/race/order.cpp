@@ -169,6 +169,7 @@ void Order::on(const SyncEvent& event) {
   BlockOrder& b = block(event.by.block);
   BlockOrder::Barrier& barrier = b.barriers[event.id % std::size(b.barriers)];
   b.used_barriers = true;
+  barrier.counts |= event.expected != 0;
   if (!event.by.program) {
     complete_barrier(b, barrier);
   } else if (event.waits) {
@@ -210,7 +211,10 @@ void Order::complete_barrier(BlockOrder& block, BlockOrder::Barrier& barrier) {
   uint32_t waiting = 0;
   for (const auto& each : barrier.waiting)
     waiting += static_cast<uint32_t>(std::popcount(each.mask));
-  if (barrier.passed_by.empty() && waiting >= block.live) {
+  // Who has ended takes no part in a barrier that counts.
+  const uint32_t all = barrier.counts ? threads_ : block.live;
+  barrier.counts = false;
+  if (barrier.passed_by.empty() && waiting >= all) {
     complete_whole(block);
     barrier.waiting.clear();
     return;
@@ -218,10 +222,10 @@ void Order::complete_barrier(BlockOrder& block, BlockOrder::Barrier& barrier) {
   const Time time = ++now_;
   for (const auto& each : barrier.waiting)
     add_view(barrier.passed_by, block, each.warp, each.mask, time);
-  const ClockPtr all = barrier.passed_by.finish(joiner_);
+  const ClockPtr joined = barrier.passed_by.finish(joiner_);
   for (const auto& each : barrier.waiting) {
     WarpOrder& warp = block.warps[each.warp];
-    learn(block, warp, each.mask, all);
+    learn(block, warp, each.mask, joined);
     warp.epoch = time;
     if ((warp.alive & ~each.mask) == 0) warp.sync = time;
   }

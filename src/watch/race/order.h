@@ -63,6 +63,7 @@ struct BlockOrder {
   struct Barrier {
     std::vector<Arrival> waiting;
     ClockBuilder passed_by;  // what those knew who arrived and went on
+    bool counts = false;     // it is of so many threads, not of the block
   };
   Barrier barriers[16];
   bool used_barriers = false;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/memory/memory.h"
+#include "watch/race/partial_order.h"
 
 namespace kiln::watch {
 
@@ -57,8 +58,15 @@ void RaceChecker::on(const LaunchEvent& event) {
   order_.begin_launch(event, launch_uid_);
   accessor_.launch_uid = launch_uid_;
   accessor_.floor = host_.floor();
+  accessor_.in_part = in_part(*event.program);
   launch_line_before_ = accessor_.floor == launch_uid_ ? order_.now() : 0;
   running_ = true;
+}
+
+bool RaceChecker::in_part(const Program& program) {
+  const auto [found, is_new] = in_part_.try_emplace(program.serial);
+  if (is_new) found->second = orders_in_part(program);
+  return found->second;
 }
 
 void RaceChecker::forget_all() {

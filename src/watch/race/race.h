@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "engine/machine/events.h"
@@ -66,6 +67,7 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   void host_range(uint64_t address, uint64_t bytes, race::Entry mine, race::Accessor& me);
   void check_free(const engine::HostEvent& event);
   void forget_all();
+  bool in_part(const engine::Program& program);
 
   void race(const race::Party& earlier, const race::Party& later, uint64_t address,
             bool same_value) override;
@@ -86,8 +88,9 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   race::Places places_;
   race::Checker checker_;
   uint32_t launch_uid_ = 0;
-  race::Accessor accessor_;            // of the event at hand
-  race::Time launch_line_before_ = 0;  // Accessor::line_before, of global memory
+  std::unordered_map<uint64_t, bool> in_part_;  // orders_in_part(), by a program's serial
+  race::Accessor accessor_;                     // of the event at hand
+  race::Time launch_line_before_ = 0;           // Accessor::line_before, of global memory
   struct Note {
     SiteId first = kNoSite, second = kNoSite;
     results::Finding finding;

@@ -7,6 +7,8 @@
 #include <bit>
 #include <set>
 
+#include "watch/sanitize/control_flow.h"
+
 namespace kiln::watch {
 
 using namespace engine;
@@ -23,7 +25,10 @@ std::string threads_text(uint32_t mask) {
 }
 
 std::string barrier_name(const KnownSite& site, uint32_t id, uint32_t expected) {
-  if (id == 0 && expected == 0) return "__syncthreads()";
+  if (id == 0 && expected == 0)
+    return site.opcode.find(".aligned") == std::string::npos && site.opcode.starts_with("barrier")
+               ? "the barrier of the block"
+               : "__syncthreads()";
   return fmt::format("barrier {} ({})", id, site.opcode);
 }
 
@@ -94,7 +99,9 @@ void SyncChecker::on(const ExitEvent& event) {
 
 void SyncChecker::on(const SyncEvent& event) {
   if (!collector_.launch()) return;
-  if (event.kind == SyncKind::Warp || event.kind == SyncKind::Exchange) {
+  if (event.kind == SyncKind::Exchange && !event.completed) {
+    passes(event);
+  } else if (event.kind == SyncKind::Warp || event.kind == SyncKind::Exchange) {
     exchanges(event);
   } else if (event.kind == SyncKind::Block) {
     if (event.completed && !event.by.program)
@@ -135,10 +142,12 @@ void SyncChecker::completes(const SyncEvent& event) {
                          [&](const Arrival& each) { return each.warp == arrival.warp; });
     divergent |= check_warp(event.by.block, state, arrival.warp, of_warp);
   }
-  // Warps that ended as a whole.
-  if (divergent || arrivals.front().expected != 0 || !arrivals.front().aligned) return;
+  // Warps that ended as a whole; where lanes may come apart, single threads too.
+  if (divergent || arrivals.front().expected != 0) return;
+  const bool aligned = arrivals.front().aligned;
   for (uint32_t warp = 0; warp < state.alive.size(); ++warp) {
-    if (!warps.contains(warp) && state.alive[warp] == 0)
+    if (aligned ? !warps.contains(warp) && state.alive[warp] == 0
+                : state.alive[warp] != full_mask(warp))
       missing_lanes(event.by.block, state, arrivals.front(), 0);
   }
 }
@@ -171,12 +180,13 @@ bool SyncChecker::check_warp(uint64_t number, const BlockState& state, uint32_t 
   return divergent || counted;
 }
 
-// `missing`: lanes of the arrival's warp that have ended, or are elsewhere; 0: whole warps ended.
+// `missing`: lanes of the arrival's warp that have ended, or are elsewhere; 0: whole warps ended,
+// or any threads where the barrier does not ask for whole warps.
 void SyncChecker::missing_lanes(uint64_t number, const BlockState& state, const Arrival& arrival,
                                 uint32_t missing) {
   const auto ended = std::ranges::find_if(state.ended, [&](const Ended& each) {
     return missing ? each.warp == arrival.warp && (each.mask & missing)
-                   : state.alive[each.warp] == 0 && each.warp != arrival.warp;
+                   : !arrival.aligned || (state.alive[each.warp] == 0 && each.warp != arrival.warp);
   });
   Finding* finding =
       collector_.found(missing ? Rule::DivergentBarrier : Rule::BarrierAfterExit, arrival.site);
@@ -185,7 +195,8 @@ void SyncChecker::missing_lanes(uint64_t number, const BlockState& state, const 
   const uint32_t here = full_mask(arrival.warp) & ~missing;
   finding->message = missing ? fmt::format("{} in divergent code: {} of a warp reach it, {} do not",
                                            name, threads_text(here), std::popcount(missing))
-                             : fmt::format("{} after whole warps of the block have ended", name);
+                             : fmt::format("{} after {} of the block have ended", name,
+                                           arrival.aligned ? "whole warps" : "threads");
   finding->places.push_back(
       collector_.place(arrival.site, first_of(number, arrival.warp, arrival.mask), "waits here"));
   if (ended != state.ended.end()) {
@@ -235,12 +246,50 @@ bool SyncChecker::explain_by_counts(uint64_t number, const BlockState& state) {
   return false;
 }
 
+// Lanes that others wait for stand elsewhere. They may still come, or end.
+void SyncChecker::passes(const SyncEvent& event) {
+  BlockState& state = block(event.by.block);
+  Actor waiting = event.by;
+  waiting.site = event.id;
+  const SiteId at = collector_.sites().id_of(waiting);
+  const auto known = std::ranges::find_if(state.passed, [&](const Passed& each) {
+    return each.at == at && each.warp == event.by.warp && each.stood.site == event.by.site;
+  });
+  if (known != state.passed.end())
+    known->stood.mask |= event.by.mask;
+  else
+    state.passed.push_back({at, event.by.warp, event.id, event.by});
+}
+
+// Lanes that were to take part, and ended without it. Who had nothing left to do but to end is as
+// good as ended before, which CUDA allows; and so is who left by a way of its own. But who went on
+// to what the others do too, behind the call, has left it out.
+uint32_t SyncChecker::went_past(const SyncEvent& event, const BlockState& state) {
+  const uint32_t ended = event.expected & ~event.by.mask & ~state.alive[event.by.warp];
+  if (!ended || state.passed.empty()) return 0;
+  const SiteId at = collector_.sites().id_of(event.by);
+  uint32_t lanes = 0;
+  for (const Passed& each : state.passed) {
+    if (each.at != at || each.warp != event.by.warp || !(each.stood.mask & ended)) continue;
+    const auto [way, is_new] =
+        ways_.try_emplace({each.stood.program->serial, each.waiting_site, each.stood.site});
+    if (is_new) way->second = leads_to(*each.stood.program, each.waiting_site, each.stood.site);
+    if (!way->second) continue;
+    const SiteId stood = collector_.sites().id_of(each.stood);
+    for (const Ended& one : state.ended) {
+      if (one.warp == each.warp && one.site != stood) lanes |= one.mask & each.stood.mask & ended;
+    }
+  }
+  return lanes;
+}
+
 void SyncChecker::exchanges(const SyncEvent& event) {
   const uint32_t here = event.by.mask, named = event.expected;
   const bool exchange = event.kind == SyncKind::Exchange;
   const BlockState& state = block(event.by.block);
   if (event.by.warp >= state.alive.size()) return;
-  const uint32_t absent = exchange ? named & state.alive[event.by.warp] & ~here : 0;
+  const uint32_t gone = exchange ? went_past(event, state) : 0;
+  const uint32_t absent = exchange ? (named & state.alive[event.by.warp] & ~here) | gone : 0;
   if ((here & ~named) == 0 && absent == 0 && !event.sources) return;
   const SiteId site = collector_.sites().id_of(event.by);
   if (const uint32_t outside = here & ~named) {
@@ -256,8 +305,8 @@ void SyncChecker::exchanges(const SyncEvent& event) {
   if (absent) {
     if (Finding* finding = collector_.found(Rule::MissingMember, site)) {
       finding->message = fmt::format(
-          "mask 0x{:08x} names {} that do not take part: they are at another instruction", named,
-          threads_text(absent));
+          "mask 0x{:08x} names {} that do not take part: they {}", named, threads_text(absent),
+          absent == gone ? "went past it and have ended" : "are at another instruction");
       finding->places.push_back(
           collector_.place(site, first_of(event.by.block, event.by.warp, here),
                            fmt::format("{} take part, lanes 0x{:08x}", threads_text(here), here)));

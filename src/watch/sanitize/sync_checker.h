@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -43,6 +44,12 @@ class SyncChecker : public engine::Sink {
     SiteId site;
     uint32_t warp, mask;
   };
+  // Lanes that stood elsewhere while others waited for them at an exchange.
+  struct Passed {
+    SiteId at;
+    uint32_t warp, waiting_site;
+    engine::Actor stood;
+  };
   struct Mbarrier {
     SiteId init = kNoSite;
     uint32_t wanted = 0, pending = 0;
@@ -52,6 +59,7 @@ class SyncChecker : public engine::Sink {
     std::array<std::vector<Arrival>, 16> barriers;
     std::array<std::vector<Arrival>, 16> completed;  // those of the phase before
     std::vector<Ended> ended;
+    std::vector<Passed> passed;
     std::vector<uint32_t> alive;  // by warp
     std::map<uint64_t, Mbarrier> mbarriers;
   };
@@ -69,6 +77,8 @@ class SyncChecker : public engine::Sink {
   void check_counts(uint64_t number, uint32_t id, const std::vector<Arrival>& arrivals);
   // Of a deadlock. True: it was reported as the cause.
   bool explain_by_counts(uint64_t number, const BlockState& state);
+  void passes(const engine::SyncEvent& event);
+  uint32_t went_past(const engine::SyncEvent& event, const BlockState& state);
   void exchanges(const engine::SyncEvent& event);
   void check_sources(const engine::SyncEvent& event, SiteId site);
   void misused(const engine::MbarrierEvent& event, const Mbarrier* known, std::string message,
@@ -78,6 +88,8 @@ class SyncChecker : public engine::Sink {
   std::unordered_map<uint64_t, BlockState> blocks_;
   uint64_t last_number_ = ~uint64_t{0};
   BlockState* last_ = nullptr;
+  // leads_to(), by a program's serial and two sites.
+  std::map<std::tuple<uint64_t, uint32_t, uint32_t>, bool> ways_;
   bool stopped_ = false;       // by a fault: barriers are left as they were
   bool peers_arrive_ = false;  // at mbarriers of other blocks: arrivals are not counted then
 };
