@@ -88,8 +88,9 @@ def notebook_of(lesson: Lesson) -> dict[str, Any]:
             code = {"cell_type": "code", "execution_count": None, "outputs": []}
             cells.append({**shared, **code, "source": part.code.rstrip("\n")})
         elif part.strip():
-            # Pages link each other as .md; next to a notebook lie notebooks.
+            # Pages link each other as .md; next to a notebook lie notebooks, and above it the site.
             text = re.sub(r"\]\((\d\d-[\w-]+)\.md\)", r"](\1.ipynb)", part.strip())
+            text = re.sub(r"\]\((\.\./[\w/-]+)\.md(#[\w-]+)?\)", r"](\1.html\2)", text)
             cells.append({**shared, "cell_type": "markdown", "source": text})
     spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return {"cells": cells, "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 5}

@@ -57,7 +57,8 @@ Limit of_starts(const results::CounterLaunch& launch, const Gpu& gpu) {
   const double blocks = number(launch.grid[0]) * launch.grid[1] * launch.grid[2];
   const double per_us = gpu.blocks_per_clock * gpu.clock_mhz;
   return {"start of blocks", per_us > 0 ? blocks / per_us : 0,
-          fmt::format("{:.0f} blocks, {:g} per clock", blocks, gpu.blocks_per_clock)};
+          fmt::format("{:.0f} block{}, {:g} per clock", blocks, blocks == 1 ? "" : "s",
+                      gpu.blocks_per_clock)};
 }
 
 }  // namespace

@@ -114,8 +114,12 @@ class Finder {
     const Summary s = summarise(t.cold.ns);
     if (t.cold.outcome == Progress::NotConverged)
       add("not converged", Weight::Warning, t.name,
-          fmt::format("the 95 % interval of the median is {} to {} after {} samples",
-                      time_text(s.interval.low), time_text(s.interval.high), s.count));
+          fmt::format(
+              "the 95 % interval of the median is {} to {}, {:.2g} % to each side, after {} "
+              "samples",
+              time_text(s.interval.low), time_text(s.interval.high),
+              100 * (s.interval.high - s.interval.low) / (s.interval.high + s.interval.low),
+              s.count));
     if (const std::vector<double> ordered = sorted(t.cold.ns); has_two_modes(ordered))
       add("two modes", Weight::Note, t.name,
           fmt::format(

@@ -47,3 +47,5 @@ def test_notebooks_have_the_cells_of_the_pages(tmp_path):
         assert all(cell in page for cell in code)
         # What a cell shows appears when it is run, not as text above it.
         assert not any("```output" in cell["source"] for cell in notebook["cells"])
+        # Where a site was made, a notebook lies beside its pages.
+        assert not any(".md)" in cell["source"] for cell in notebook["cells"])

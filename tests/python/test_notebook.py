@@ -41,7 +41,7 @@ int main(int, char** words) { std::printf("%d %s\\n", kBeside, words[1]); }
 CELLS = {
     "setup": "%load_ext kiln\nimport torch, kiln",
     "ops": OPS,
-    "call": "x = torch.arange(5.0)\nprint([op(x).tolist() for op in (twice, "
+    "call": "x = torch.arange(5.0, device=kiln.device())\nprint([op(x).tolist() for op in (twice, "
             "torch.ops.cell_twice.twice)])",
     "again": OPS,
     "syntax": OPS.replace("2 * x(i)", "2 * z(i)"),
@@ -59,6 +59,9 @@ CELLS = {
     "unknown": "%kiln sanitise twice x",
     "bad argument": "%kiln bench twice nonsense",
     "quote": '%kiln call "twice',
+    "defined": OPS.replace("%%kiln", "%%kiln -D TIMES=3").replace("2 * x(i)", "TIMES * x(i)")
+               .replace("twice", "times"),
+    "defined again": "%kiln call times x --print 5 -D TIMES=7",
 }  # fmt: skip
 
 
@@ -192,10 +195,18 @@ def test_a_tensor_of_the_notebook_is_an_argument(outputs):
     assert "[0 2 4 6 8]" in text_of(outputs["tensor"])
 
 
+def test_a_define_of_the_line_replaces_that_of_the_cell(outputs):
+    told = text_of(outputs["defined again"])
+    assert "[0 7 14 21 28]" in told and "redefined" not in told
+    # stderr is red in a notebook, and a build is no mistake.
+    assert not [one for one in outputs["defined again"] if one.get("name") == "stderr"]
+
+
 def test_mistakes_of_a_line_are_told_without_a_traceback(outputs):
     assert "kiln has no command 'sanitise'" in text_of(outputs["unknown"])
     assert "fix: %kiln sanitize" in text_of(outputs["unknown"])
     assert "nonsense" in text_of(outputs["bad argument"])
     assert "close every quote" in text_of(outputs["quote"])
+    assert "\\x1b" not in text_of(outputs["unknown"]), "a kernel asks its children for colours"
     for name in ("unknown", "bad argument", "quote"):
         assert failed(outputs[name]) and "Traceback" not in text_of(outputs[name])

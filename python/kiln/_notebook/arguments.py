@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from .cells import Cell
 from .run import help_of, unknown_command
 
 _FILE = re.compile(r"\.(?:cu|so(?:\.\d+)*|py|o|a|cubin|fatbin|ptx|whl)$")
+_DEFINE = ("-D", "--define")
 _OWN_OUTPUT = ("--html", "--json", "--help", "-h")
 
 
@@ -48,13 +49,31 @@ def with_cell(words: Sequence[str], cells: Mapping[str, Cell], now: Cell) -> lis
     if at is not None and usage.endswith(("TARGET", "TARGET...", "TARGET]", "TARGET...]")):
         del rest[at]  # an op says which cell; the command takes no op
     rest.insert(at or 0, str(cell.path))
-    return [command, *build_words(cell, takes), *rest]
+    return [command, *build_words(cell, takes, defined_in(before)), *rest]
 
 
-def build_words(cell: Cell, takes: str) -> list[str]:
-    """Headers next to the notebook are found."""
+def build_words(cell: Cell, takes: str, defined: Collection[str] = ()) -> list[str]:
+    """Headers next to the notebook are found. A define of the cell gives way to one of the line."""
     name = ["--name", cell.name] if "--name NAME" in takes else []
-    return [*name, "-I", str(Path.cwd()), *cell.flags]
+    flags: list[str] = []
+    rest = list(cell.flags)
+    while rest:
+        width = 2 if rest[0] in _DEFINE else 1
+        if not defined_in(rest[:width]) & set(defined):
+            flags += rest[:width]
+        del rest[:width]
+    return [*name, "-I", str(Path.cwd()), *flags]
+
+
+def defined_in(words: Sequence[str]) -> set[str]:
+    """The names of -D NAME=VALUE, -DNAME and --define NAME."""
+    found = set()
+    for word, following in zip(words, [*words[1:], ""]):
+        if word in _DEFINE:
+            found.add(following.partition("=")[0])
+        elif match := re.match(r"(?:-D|--define=)(\w+)", word):
+            found.add(match[1])
+    return found
 
 
 def with_page(words: Sequence[str], page: Path) -> list[str]:

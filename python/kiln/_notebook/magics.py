@@ -6,6 +6,7 @@ Any command works: what it takes (a target, build options, a page) is read from 
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import time
@@ -22,7 +23,7 @@ from ..modules import attach
 from ..op import Op
 from .arguments import build_words, command_of, with_cell, with_page, with_tensors, words_of
 from .cells import Cell, in_words_of_the_notebook, write_cell
-from .run import help_of, run
+from .run import Listener, help_of, run
 from .show import CellError, ProgressLine, Shown
 
 
@@ -107,7 +108,7 @@ class KilnMagics(Magics):
             wants_page = str(page) in line
             # Beside a page the text is only for those who cannot show pages.
             out = _nothing if wants_page else self._writer(sys.stdout)
-            err = _nothing if wants_page else self._writer(sys.stderr)
+            err = _nothing if wants_page else _without_builds(self._writer(sys.stderr))
             done = run(line, out, err, ProgressLine())
             if page.is_file():
                 text = in_words_of_the_notebook(done.out or done.err, self._cells.values())
@@ -130,6 +131,18 @@ class KilnMagics(Magics):
 
 def _nothing(_text: str) -> None:
     pass
+
+
+def _without_builds(write: Listener) -> Listener:
+    """A notebook shows stderr in red, and "built NAME in 2 s" is nothing to worry about; the line
+    of progress told of it."""
+
+    def kept(text: str) -> None:
+        rest = re.sub(r"^built \S+ in .*\n", "", text, flags=re.MULTILINE)
+        if rest:
+            write(rest)
+
+    return kept
 
 
 def _cell_of_ops(words: Sequence[str], body: str) -> Cell:

@@ -37,10 +37,9 @@ def run(words: Sequence[str], out: Listener, err: Listener, progress: Listener) 
     the cell."""
     read, write = os.pipe()
     environment = {
-        **os.environ,
+        **_without_color(),
         "KILN_PYTHON": sys.executable,
         "KILN_PROGRESS_FD": str(write),
-        "NO_COLOR": "1",
     }
     try:
         process = subprocess.Popen(
@@ -111,7 +110,7 @@ def unknown_command(word: str) -> KilnError:
     """In the command's own words, which name the nearest one."""
     done = subprocess.run(
         [str(checked_command()), word], capture_output=True, text=True, check=False,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL, env=_without_color(),
     )  # fmt: skip
     what, why, fix = split_error(done.stderr.strip())
     return KilnError(what, why, f"%{fix}" if fix.startswith("kiln ") else fix)
@@ -121,6 +120,12 @@ def unknown_command(word: str) -> KilnError:
 def help_of(command: str) -> str:
     """The text of `kiln COMMAND --help`: it says what the command takes. Empty: no such command."""
     done = subprocess.run(
-        [str(checked_command()), command, "--help"], capture_output=True, text=True, check=False
-    )
+        [str(checked_command()), command, "--help"], capture_output=True, text=True, check=False,
+        env=_without_color(),
+    )  # fmt: skip
     return done.stdout if done.returncode == 0 else ""
+
+
+def _without_color() -> dict[str, str]:
+    """A kernel of Jupyter asks all of its children for colours."""
+    return {**os.environ, "NO_COLOR": "1"}

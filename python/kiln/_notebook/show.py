@@ -11,7 +11,9 @@ from ..errors import KilnError, printable
 
 _FRAME = (
     '<iframe sandbox="allow-scripts allow-downloads" title="{title}" srcdoc="{page}" '
-    'style="width:100%;height:{height}px;border:1px solid #8884;resize:vertical"></iframe>'
+    # Its border inside of the width: the notebook would show a scroll bar for 2 pixels.
+    'style="display:block;box-sizing:border-box;width:100%;height:{height}px;'
+    'border:1px solid #8884;resize:vertical"></iframe>'
 )
 
 
@@ -42,8 +44,9 @@ class Shown:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = {"text/plain": repr(self)}
         if self.page is not None:
-            # Short results need no large frame; a reader can pull its corner.
-            height = min(640, max(240, 20 * self.text.count("\n") + 200))
+            # Short results need no large frame, but a page has a head and an overview; a reader can
+            # pull its corner.
+            height = min(640, max(420, 20 * self.text.count("\n") + 200))
             bundle["text/html"] = _FRAME.format(
                 title=html.escape(self.title), page=html.escape(self.page), height=height
             )
