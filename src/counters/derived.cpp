@@ -7,7 +7,6 @@ namespace kiln::counters {
 namespace {
 
 using results::Counts;
-using results::Metric;
 using enum results::Metric;
 
 std::optional<double> ratio(uint64_t above, uint64_t below, double scale = 1) {

@@ -107,7 +107,7 @@ std::vector<path> python_packages(const sys::Files& files, const sys::Environmen
       if (version.starts_with("python3")) folders.push_back(library / version / name);
   };
   path python;
-  for (std::string name :
+  for (const std::string& name :
        {env.get("KILN_PYTHON").value_or("python3"), std::string("python3"), std::string("python")})
     if (python.empty()) python = sys::find_program(files, name, search_path(env));
   if (python.empty()) return folders;

@@ -130,7 +130,7 @@ std::string folded(std::string_view name, char open, size_t most) {
 std::string folded_name(std::string_view name) {
   constexpr size_t kLong = 100, kLongArguments = 24;
   if (name.size() <= kLong) return std::string(name);
-  const std::string without_arguments = folded(name, '<', kLongArguments);
+  std::string without_arguments = folded(name, '<', kLongArguments);
   if (without_arguments.size() <= kLong) return without_arguments;
   return folded(without_arguments, '(', kLongArguments);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -70,7 +71,7 @@ int group_cores(const Files& files) {
     if (quota && period && *period > 0)
       cores = std::min(cores, static_cast<double>(*quota) / *period);
   }
-  return std::max(1, static_cast<int>(cores + 0.5));
+  return std::max(1, static_cast<int>(std::lround(cores)));
 }
 
 }  // namespace

@@ -219,7 +219,8 @@ class X64 final : public Target {
   }
   void multiply_wide(const Ymm& to, const Ymm& a, const Ymm& b);
   void pick(bool least, Number type, const Reg& to, const Reg& a, const Reg& b);
-  void compare_integers(Comparison comparison, Number type, const Reg& to, Reg a, Reg b);
+  void compare_integers(Comparison comparison, Number type, const Reg& to, const Reg& a,
+                        const Reg& b);
   void move_right_wide(const Ymm& to, const Ymm& a, uint32_t by);
 
   asmjit::CodeHolder code_;

@@ -74,7 +74,8 @@ void X64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
 
 // There are instructions for equal ones and, with sign, for the greater: the others are made of
 // these. Without sign, the top bits are inverted first.
-void X64::compare_integers(Comparison comparison, Number type, const Reg& to, Reg a, Reg b) {
+void X64::compare_integers(Comparison comparison, Number type, const Reg& to, const Reg& a,
+                           const Reg& b) {
   const bool wide = bytes_of(type) == 8;
   const x86::CondCode when = word_condition(comparison, true);
   if (when == x86::CondCode::kE || when == x86::CondCode::kNE) {

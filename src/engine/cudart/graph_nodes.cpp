@@ -74,7 +74,7 @@ int add_kernel(Node** out, Graph* graph, Node* const* before, size_t count,
 }
 int get_kernel(Node* node, KernelNode* out) {
   KernelWork* work = nullptr;
-  if (int code = look(node, &work)) return code;
+  if (int code = look(node, &work); !work) return code;
   *out = {const_cast<void*>(work->function),
           work->grid,
           work->block,
@@ -87,7 +87,7 @@ int set_kernel_in(Executable* executable, Node* node, const KernelNode* paramete
   KernelWork work;
   if (int code = kernel_work(parameters, &work)) return code;
   KernelWork* old = nullptr;
-  if (int code = look(node, &old)) return code;
+  if (int code = look(node, &old); !old) return code;
   work.flags = old->flags;
   work.cluster = old->cluster;
   return change(executable, node, std::move(work));
@@ -97,7 +97,7 @@ int set_kernel(Node* node, const KernelNode* parameters) {
 }
 int set_kernel_attribute(Node* node, int attribute, const char* value) {
   KernelWork* work = nullptr;
-  if (int code = look(node, &work)) return code;
+  if (int code = look(node, &work); !work) return code;
   if (attribute == kAttributeCooperative) {
     int wanted = 0;
     std::memcpy(&wanted, value, 4);
@@ -109,7 +109,7 @@ int set_kernel_attribute(Node* node, int attribute, const char* value) {
 }
 int get_kernel_attribute(Node* node, int attribute, char* value) {
   KernelWork* work = nullptr;
-  if (int code = look(node, &work)) return code;
+  if (int code = look(node, &work); !work) return code;
   std::memset(value, 0, 64);
   if (attribute == kAttributeCooperative) value[0] = (work->flags & KILN_LAUNCH_COOPERATIVE) != 0;
   if (attribute == kAttributeCluster) std::memcpy(value, &work->cluster, sizeof work->cluster);
@@ -117,8 +117,8 @@ int get_kernel_attribute(Node* node, int attribute, char* value) {
 }
 int copy_kernel_attributes(Node* to, Node* from) {
   KernelWork *target = nullptr, *source = nullptr;
-  if (int code = look(to, &target)) return code;
-  if (int code = look(from, &source)) return code;
+  if (int code = look(to, &target); !target) return code;
+  if (int code = look(from, &source); !source) return code;
   target->flags = source->flags;
   target->cluster = source->cluster;
   return kSuccess;
@@ -161,7 +161,7 @@ int add_copy_from_symbol(Node** out, Graph* graph, Node* const* before, size_t c
 }
 int get_copy(Node* node, Copy3D* out) {
   Copy3D* copy = nullptr;
-  if (int code = look(node, &copy)) return code;
+  if (int code = look(node, &copy); !copy) return code;
   *out = *copy;
   return kSuccess;
 }
@@ -186,7 +186,7 @@ int add_fill(Node** out, Graph* graph, Node* const* before, size_t count, const 
 }
 int get_fill(Node* node, Fill* out) {
   Fill* fill = nullptr;
-  if (int code = look(node, &fill)) return code;
+  if (int code = look(node, &fill); !fill) return code;
   *out = *fill;
   return kSuccess;
 }
@@ -205,7 +205,7 @@ int add_host(Node** out, Graph* graph, Node* const* before, size_t count, const 
 }
 int get_host(Node* node, HostCall* out) {
   HostCall* call = nullptr;
-  if (int code = look(node, &call)) return code;
+  if (int code = look(node, &call); !call) return code;
   *out = *call;
   return kSuccess;
 }
@@ -230,7 +230,7 @@ int add_child(Node** out, Graph* graph, Node* const* before, size_t count, Graph
 }
 int get_child(Node* node, Graph** out) {
   ChildWork* child = nullptr;
-  if (int code = look(node, &child)) return code;
+  if (int code = look(node, &child); !child) return code;
   *out = child->graph.get();
   return kSuccess;
 }
@@ -249,7 +249,7 @@ int add_allocate(Node** out, Graph* graph, Node* const* before, size_t count,
 }
 int get_allocate(Node* node, AllocationNode* out) {
   AllocateWork* work = nullptr;
-  if (int code = look(node, &work)) return code;
+  if (int code = look(node, &work); !work) return code;
   *out = work->node;
   return kSuccess;
 }
@@ -258,7 +258,7 @@ int add_free(Node** out, Graph* graph, Node* const* before, size_t count, void* 
 }
 int get_free(Node* node, void* out) {
   FreeWork* work = nullptr;
-  if (int code = look(node, &work)) return code;
+  if (int code = look(node, &work); !work) return code;
   std::memcpy(out, &work->at, sizeof work->at);
   return kSuccess;
 }

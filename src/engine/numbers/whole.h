@@ -53,7 +53,9 @@ inline Whole load_whole(std::byte* at) {
 #if defined(__aarch64__)
   asm volatile("ldp %0, %1, [%2]" : "=r"(value.low), "=r"(value.high) : "r"(at) : "memory");
 #else
-  asm volatile("movdqa (%[at]), %%xmm0\nmovdqu %%xmm0, (%[to])" ::[at] "r"(at), [to] "r"(&value)
+  asm volatile("movdqa (%[at]), %%xmm0\nmovdqu %%xmm0, %[to]"
+               : [to] "=m"(value)
+               : [at] "r"(at)
                : "xmm0", "memory");
 #endif
   return value;

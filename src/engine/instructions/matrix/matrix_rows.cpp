@@ -44,6 +44,7 @@ std::byte* element_at(std::byte* (&rows)[kWarpSize], uint32_t j, uint32_t lane, 
                       bool transposed) {
   uint32_t row = lane / 4, column = lane % 4 * 2 + e;
   if (transposed) std::swap(row, column);
+  // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): row_pointers() filled it
   return rows[j * 8 + row] + size_t{column} * 2;
 }
 

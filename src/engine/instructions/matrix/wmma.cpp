@@ -27,6 +27,7 @@ bool extent_of(std::string_view shape, MatrixShape* out) {
   uint32_t part = 0;
   for (char c : shape) {
     if (c >= '0' && c <= '9') {
+      if (part == 0) return false;
       *parts[part - 1] = *parts[part - 1] * 10 + static_cast<uint32_t>(c - '0');
     } else if (part < 3) {
       *parts[part++] = 0;

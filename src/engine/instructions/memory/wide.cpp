@@ -105,7 +105,7 @@ bool wide_load(Lowering& l) { return transfer(l, l.operand(0), l.operand(1), tru
 bool wide_store(Lowering& l) { return transfer(l, l.operand(1), l.operand(0), false); }
 
 bool wide_move(Lowering& l) {
-  uint32_t a;
+  uint32_t a = 0;
   Dest d;
   if (!wide_register(l, l.operand(1), &a) || !l.dest(l.operand(0), 16, false, &d)) return false;
   Op& op = l.emit(&run_move);
@@ -136,7 +136,7 @@ bool wide_unpack(Lowering& l) {
   const ptx::Operand& to = l.operand(0);
   if (to.kind != ptx::OperandKind::Vector || to.elements.size() != 2)
     return l.refuse("expected two registers");
-  uint32_t a;
+  uint32_t a = 0;
   Dest low, high;
   if (!wide_register(l, l.operand(1), &a) || !l.dest(to.elements[0], 8, false, &low) ||
       !l.dest(to.elements[1], 8, false, &high)) {

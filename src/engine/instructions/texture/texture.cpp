@@ -296,7 +296,7 @@ std::byte* surface_at(const TextureObject& object, const TextureOp& t, Warp& war
   int64_t at[3] = {0, 0, layered ? warp.lanes<int32_t>(t.coordinates[0])[lane] : 0};
   for (int axis = 0; axis < dimensions; ++axis)
     at[axis] = warp.lanes<int32_t>(t.coordinates[first + static_cast<uint32_t>(axis)])[lane];
-  const auto bytes = static_cast<int64_t>(t.bytes * t.register_count);
+  const auto bytes = int64_t{t.bytes} * t.register_count;
   const int64_t most[3] = {static_cast<int64_t>(object.width * object.element_bytes) - bytes,
                            static_cast<int64_t>(object.height) - 1,
                            static_cast<int64_t>(object.depth) - 1};

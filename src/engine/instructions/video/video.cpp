@@ -131,8 +131,9 @@ uint32_t one_word(const Video& how, uint32_t a, uint32_t b, uint32_t c) {
     case Second::Max:
       return less ? c : word;
     case Second::Merge: {
+      if (how.part_d == 0) return word;
       const uint32_t shift = how.part_d <= 4 ? 8u * (how.part_d - 1u) : 16u * (how.part_d - 5u);
-      const uint32_t mask = ((1u << bits) - 1) << shift;
+      const uint32_t mask = (bits == 8 ? 0xffu : 0xffffu) << shift;
       return (c & ~mask) | (word << shift & mask);
     }
     default:
