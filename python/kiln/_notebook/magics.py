@@ -135,7 +135,7 @@ def _nothing(_text: str) -> None:
 
 def _without_builds(write: Listener) -> Listener:
     """A notebook shows stderr in red, and "built NAME in 2 s" is nothing to worry about; the line
-    of progress told of it."""
+    of progress has shown it."""
 
     def kept(text: str) -> None:
         rest = re.sub(r"^built \S+ in .*\n", "", text, flags=re.MULTILINE)
