@@ -66,6 +66,10 @@ function(kiln_module name)
   if(KILN_QUICK AND NOT name STREQUAL "engine")
     target_compile_options(kiln_${name} PRIVATE -O1)
   endif()
+  # The engine's library has of these what it calls, and no more: much of them is for the command.
+  if(name MATCHES "^(base|ptx|binary|results|report)$")
+    target_compile_options(kiln_${name} PRIVATE -ffunction-sections -fdata-sections)
+  endif()
   kiln_unit_tests(${name} kiln_${name})
 endfunction()
 

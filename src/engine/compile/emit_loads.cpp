@@ -14,15 +14,14 @@ constexpr int64_t kFarthestStep = int64_t{1} << 48;  // from lane to lane
 
 bool reaches_memory(const Step& step) {
   return step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar ||
-         step.meaning.does == Does::Store;
+         changes_memory(step);
 }
 
 }  // namespace
 
 bool Emitter::prepare_places() {
   for (const Step& step : plan_.steps) {
-    if (!step.d && step.meaning.does != Does::Store)
-      first_branch_ = std::min(first_branch_, step.index);
+    if (is_branch(step)) first_branch_ = std::min(first_branch_, step.index);
     if (!reaches_memory(step)) continue;
     const uint32_t bytes = bytes_of(step.meaning.type);
     const bool of_header = step.place.of == Place::Of::Header;
@@ -36,7 +35,7 @@ bool Emitter::prepare_places() {
                 step.op.imm + int64_t{bytes},
                 step.align,
                 step.index,
-                step.meaning.does == Does::Store,
+                changes_memory(step),
                 is_behind_branch(step)};
     if (!of_header) {
       const Variable& v = plan_.variables[*step.a];
@@ -52,7 +51,8 @@ bool Emitter::prepare_places() {
     }
     const auto same = [&](const Prepared& other) {
       return other.of == at.of && other.slot == at.slot && other.space == at.space &&
-             other.narrow == at.narrow && other.steps == at.steps && other.writes == at.writes &&
+             other.narrow == at.narrow && other.steps == at.steps &&
+             (other.writes == at.writes || at.space == ptx::Space::Shared) &&
              other.optional == at.optional;
     };
     auto found = std::find_if(out_->prepared.begin(), out_->prepared.end(), same);
@@ -70,11 +70,26 @@ bool Emitter::prepare_places() {
     at.first = at.least + low;
     at.bytes = static_cast<uint64_t>(at.most + high - at.first);
   }
-  for (size_t i = 0; i < out_->prepared.size(); ++i) {
-    pointers_.push_back(t_.word());
-    t_.load_word(pointers_.back(), table_, static_cast<int64_t>(i) * 8, 8);
-  }
   return true;
+}
+
+void Emitter::find_pointers() {
+  out_->checks_itself = may_check_itself();
+  for (size_t i = 0; i < out_->prepared.size(); ++i) pointers_.push_back(t_.new_word());
+  if (!out_->checks_itself) {
+    for (size_t i = 0; i < out_->prepared.size(); ++i)
+      t_.load_word(pointers_[i], table_, static_cast<int64_t>(i) * 8, 8);
+    return;
+  }
+  // What has to hold first: the others then need not look at it again.
+  for (bool optional : {false, true}) {
+    for (size_t i = 0; i < out_->prepared.size(); ++i) {
+      if (out_->prepared[i].optional == optional) place_itself(out_->prepared[i], pointers_[i]);
+    }
+    if (!optional) {
+      for (const Variable& v : plan_.variables) expect_variable(v);
+    }
+  }
 }
 
 Reg Emitter::pointer_of(uint32_t prepared) {
@@ -117,18 +132,20 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
       const uint32_t first = s * lanes + h * in_vector;
       const int64_t at = offset + rise(steps, first);
       const Reg to = result(*step.d, s, h);
+      const Target::Mark mark = t_.mark();
       if (steps.step == 0) {
         t_.load_splat(to, base, at, bytes);
       } else if (steps.step == int64_t{bytes}) {
         t_.load(to, base, at);
       } else {
-        t_.constant(to, 0, 4);
-        for (uint32_t i = 0; i < in_vector; ++i) {
+        t_.load_first(to, base, at, bytes);
+        for (uint32_t i = 1; i < in_vector; ++i) {
           Reg word = t_.word();
           t_.load_word(word, base, offset + rise(steps, first + i), bytes);
           t_.set_lane(to, word, i, bytes);
         }
       }
+      t_.release(mark);
     }
   }
 }
@@ -140,7 +157,7 @@ Reg Emitter::reach_word(const Step& step, uint32_t which) {
       reach_of_.try_emplace(step.index, static_cast<uint32_t>(out_->reaches.size()));
   if (added)
     out_->reaches.push_back({static_cast<ptx::Space>(step.op.z), step.index, 0,
-                             step.meaning.does == Does::Store, is_behind_branch(step)});
+                             changes_memory(step), is_behind_branch(step)});
   Reg word = t_.word();
   const size_t at = out_->prepared.size() + size_t{place->second} * 3 + which;
   t_.load_word(word, table_, static_cast<int64_t>(at) * 8, 8);
@@ -263,9 +280,11 @@ bool Emitter::gather(const Step& step) {
       const Reg& where = from[s * 2 + h];
       const Reg to = result(*step.d, s, lane / in_value);
       if (lane % in_value == 0) t_.constant(to, 0, 4);
+      const Target::Mark mark = t_.mark();
       Reg address = t_.word();
       t_.lane_word(address, where, lane % (lanes / 2), 8);
       t_.load_lane(to, address, lane % in_value, bytes);
+      t_.release(mark);
     }
   }
   return true;
