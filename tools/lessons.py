@@ -6,62 +6,27 @@ tools/lessons.py --check [LESSON...]     runs the cells and compares what they s
 tools/lessons.py --update [LESSON...]    writes what they show into the page, and pictures beside it
 tools/lessons.py --notebooks FOLDER      writes a notebook of each lesson, without running it
 
-A lesson is a page. Its ```python blocks and the ```cpp blocks that start with %%kiln are the cells;
-an ```output block or a picture right below a cell is what it shows. Times are compared as times
-only: any number with a unit of time equals any other.
+What a cell is, and what a page says that it shows: python/kiln/_learn/notebooks.py. Times are
+compared as times only: any number with a unit of time equals any other.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "python" / "kiln" / "_learn"))
+from notebooks import Lesson, lessons_in, notebook_of, read_lesson, write_notebooks  # noqa: E402
+
 LESSONS = ROOT / "docs" / "learn"
 PICTURES = ROOT / "docs" / "images" / "learn"
-_BLOCK = re.compile(
-    r"^```(?:python|cpp(?=\n%%kiln))\n(?P<code>(?:.*\n)*?)```\n"
-    r"(?:```output\n(?P<output>(?:.*\n)*?)```\n|!\[(?P<alt>[^]]*)\]\((?P<picture>[^)]*)\)\n)?",
-    re.MULTILINE,
-)
 _TIME = re.compile(r"\d+(?:\.\d+)? ?(?:ns|us|ms|s|%)(?![\w])|\d+(?:\.\d+)?x\b")
-
-
-@dataclass
-class Cell:
-    code: str
-    output: str | None = None  # what the page shows below it
-    picture: str | None = None
-    alt: str = ""
-
-
-@dataclass
-class Lesson:
-    path: Path
-    parts: list[str | Cell] = field(default_factory=list)  # text and cells, in order
-
-    @property
-    def cells(self) -> list[Cell]:
-        return [part for part in self.parts if isinstance(part, Cell)]
-
-
-def read_lesson(path: Path) -> Lesson:
-    text, lesson, at = path.read_text(encoding="utf-8"), Lesson(path), 0
-    for block in _BLOCK.finditer(text):
-        lesson.parts.append(text[at : block.start()])
-        lesson.parts.append(
-            Cell(block["code"], block["output"], block["picture"], block["alt"] or "")
-        )
-        at = block.end()
-    lesson.parts.append(text[at:])
-    return lesson
 
 
 def page_of(lesson: Lesson) -> str:
@@ -77,23 +42,6 @@ def page_of(lesson: Lesson) -> str:
         elif part.picture is not None:
             written.append(f"![{part.alt}]({part.picture})\n")
     return "".join(written)
-
-
-def notebook_of(lesson: Lesson) -> dict[str, Any]:
-    """nbformat 4.5, without outputs: they come when somebody runs it."""
-    cells: list[dict[str, Any]] = []
-    for number, part in enumerate(lesson.parts):
-        shared = {"id": f"part-{number}", "metadata": {}}
-        if isinstance(part, Cell):
-            code = {"cell_type": "code", "execution_count": None, "outputs": []}
-            cells.append({**shared, **code, "source": part.code.rstrip("\n")})
-        elif part.strip():
-            # Pages link each other as .md; next to a notebook lie notebooks, and above it the site.
-            text = re.sub(r"\]\((\d\d-[\w-]+)\.md\)", r"](\1.ipynb)", part.strip())
-            text = re.sub(r"\]\((\.\./[\w/-]+)\.md(#[\w-]+)?\)", r"](\1.html\2)", text)
-            cells.append({**shared, "cell_type": "markdown", "source": text})
-    spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return {"cells": cells, "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def shown_by(outputs: list[dict[str, Any]]) -> tuple[str, str]:
@@ -164,13 +112,6 @@ def differences(lesson: Lesson) -> list[str]:
     return found
 
 
-def write_notebooks(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted(LESSONS.glob("[0-9][0-9]-*.md")):
-        notebook = json.dumps(notebook_of(read_lesson(path)), indent=1)
-        (folder / f"{path.stem}.ipynb").write_text(notebook + "\n", encoding="utf-8")
-
-
 def environment(stage: Path) -> None:
     """For this process and the kernels that it starts."""
     tools = ROOT / "build" / "notebook-tools"
@@ -188,11 +129,11 @@ def main() -> int:
     parser.add_argument("--notebooks", type=Path)
     parser.add_argument("lessons", nargs="*")
     words = parser.parse_args()
-    paths = sorted(LESSONS.glob("[0-9][0-9]-*.md"))
+    paths = lessons_in(LESSONS)
     if words.lessons:
         paths = [path for path in paths if any(one in path.name for one in words.lessons)]
     if words.notebooks:
-        write_notebooks(words.notebooks)
+        write_notebooks(LESSONS, words.notebooks)
         return 0
     stage = os.environ.get("KILN_STAGE_DIR") or ROOT / "build" / "release" / "stage"
     environment(Path(stage).resolve())

@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path
 from gallery import with_pictures
-from lessons import write_notebooks
+from lessons import LESSONS, write_notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -109,7 +109,7 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
 def on_post_build(config: Any) -> None:
     """A hook of mkdocs."""
     notebooks = Path(config["site_dir"]) / "learn"
-    write_notebooks(notebooks)
+    write_notebooks(LESSONS, notebooks)
     gallery = Path(config["site_dir"]) / "gallery"
     for page in sorted((ROOT / "build" / "gallery").glob("*.html")):
         gallery.mkdir(exist_ok=True)

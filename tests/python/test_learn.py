@@ -90,6 +90,19 @@ def test_the_way_through(command, tmp_path):
     assert "[ ] timer" in run(tmp_path)[1], "another file than the one that passed"
 
 
+def test_the_lessons_as_notebooks(command, tmp_path):
+    code, told = run(tmp_path, "notebooks", "--folder", "here")
+    assert code == 0 and "10 notebooks written to here" in told
+    first = tmp_path / "here" / "01-launch.ipynb"
+    text = first.read_text()
+    # No link to a page that is not there: the command has it.
+    assert "%load_ext kiln" in text and "`kiln docs results/bench`" in text and ".html" not in text
+    first.write_text("mine")
+    code, told = run(tmp_path, "notebooks", "--folder", "here")
+    assert code == 0 and "0 notebooks written to here, 10 kept" in told
+    assert first.read_text() == "mine"
+
+
 def test_mistakes_on_the_command_line(tmp_path):
     assert run(tmp_path, "chek")[0] == 2
     code, told = run(tmp_path, "check", "tmier")

@@ -30,7 +30,7 @@ class NotYet(Exception):
 
 def kiln(*words: object) -> str:
     """What `kiln WORDS` printed; NotYet with its message if it failed."""
-    done = _run([str(checked_command()), *map(str, words)], shown(words))
+    done = _run([str(checked_command()), *map(str, words), "-q"], shown(words))
     if done.returncode != 0:
         raise NotYet(f"{(done.stderr.strip() or done.stdout.strip())}\nfrom: {shown(words)}")
     return done.stdout
@@ -51,12 +51,17 @@ def _run(
 
 
 def shown(words: Sequence[object]) -> str:
-    return "kiln " + " ".join(str(word) for word in words)
+    """The command as the learner would type it."""
+    here = Path.cwd()
+    return "kiln " + " ".join(
+        str(word.relative_to(here) if isinstance(word, Path) and here in word.parents else word)
+        for word in words
+    )
 
 
 def clean(path: Path, *words: object) -> None:
     """No finding of kiln sanitize."""
-    name = shown(["sanitize", path.name, *words])
+    name = shown(["sanitize", path, *words])
     done = _run([str(checked_command()), "sanitize", str(path), *map(str, words)], name)
     if done.returncode != 0:
         raise NotYet(f"{done.stdout.strip() or done.stderr.strip()}\nfrom: {name}")
@@ -137,7 +142,7 @@ def fused(path: Path) -> None:
     loads = sum(one.kind == "load" for one in trace)
     if len(kernels) != 1 or stores > 32 or loads > 64:
         raise NotYet(
-            f"{len(kernels)} kernels with {loads} loads and {stores} stores of warps; one kernel "
+            f"warps make {loads} loads and {stores} stores in {len(kernels)} kernels; one kernel "
             "needs 64 and 32: 1,024 elements are 32 warps"
         )
 

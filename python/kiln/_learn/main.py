@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kiln learn [list|start|check|hint|watch]`: the exercises of the lessons, in the terminal.
+"""`kiln learn [list|start|check|hint|watch|notebooks]`: the exercises of the lessons, in the
+terminal, and the lessons as notebooks.
 
 Progress is not stored: an exercise is done if its check passes. What a check said is kept next to
 the exercises with a hash of the file, so that listing them takes no time.
@@ -20,9 +21,11 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from .. import _progress
+from ..command import PACKAGE
 from ..errors import KilnError, printable
 from .checks import LIMIT_S, NotYet
 from .exercises import EXERCISES, FOLDER, Exercise, named
+from .notebooks import lessons_in, link_to_docs, write_notebooks
 
 _STATE = ".kiln-learn.json"
 _TICK_S = 0.3
@@ -41,6 +44,7 @@ def main(words: Sequence[str]) -> int:
     options = parser.parse_args(words)
     actions: dict[str, Callable[[Path, str], int]] = {
         "list": show_list, "start": start, "check": check, "hint": hint, "watch": watch,
+        "notebooks": notebooks,
     }  # fmt: skip
     LIMIT_S.set(options.limit)
     QUIET.set(options.quiet)
@@ -136,6 +140,25 @@ def start(folder: Path, _name: str) -> int:
     kept = len(EXERCISES) - len(new)
     print(f"{len(new)} exercises written to {folder}" + (f", {kept} kept as they are" * bool(kept)))
     print(f"next: edit {folder / EXERCISES[0].file}, with kiln learn watch in another terminal")
+    return 0
+
+
+def notebooks(folder: Path, _name: str) -> int:
+    """The lessons; notebooks that exist stay as they are."""
+    if folder.exists() and not folder.is_dir():
+        raise Wrong(
+            f"cannot write notebooks to {folder}", "it is a file, not a folder", "--folder DIR"
+        )
+    lessons = PACKAGE / "docs" / "learn"
+    count = len(lessons_in(lessons))
+    if not count:
+        raise KilnError(
+            "cannot write notebooks", f"{lessons} has no lessons", "install kiln-cuda again"
+        )
+    new = len(write_notebooks(lessons, folder, link_to_docs, keep=True))
+    kept = f", {count - new} kept as they are" * (new < count)
+    print(f"{new} notebooks written to {folder}{kept}")
+    print(f"next: pip install jupyterlab torch, then jupyter lab {folder}")
     return 0
 
 

@@ -41,8 +41,9 @@ Result<int> run(const Options& options, Context& context) {
 
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("ACTION", options->action, "list, start, check, hint or watch (default: list)")
-      ->check(one_of({"list", "start", "check", "hint", "watch"}))
+  app.add_option("ACTION", options->action,
+                 "list, start, check, hint, watch or notebooks (default: list)")
+      ->check(one_of({"list", "start", "check", "hint", "watch", "notebooks"}))
       ->type_name("");
   app.add_option("EXERCISE", options->exercise,
                  "One exercise (default: all in order, up to the first that is not done)")
@@ -52,7 +53,7 @@ Run setup(CLI::App& app) {
   add_limit(app, options->limit_s, "a command of a check");
   app.footer(
       "kiln learn start, then edit a file with kiln learn watch in another terminal.\n"
-      "The lessons: kiln docs learn.");
+      "The lessons: kiln docs learn; kiln learn notebooks writes them as notebooks.");
   return [options](Context& context) { return run(*options, context); };
 }
 
