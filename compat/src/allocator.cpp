@@ -2,12 +2,14 @@
 // How does a source take memory from torch's allocator without a tensor? On a GPU from torch's
 // caching allocator, through Python; without one from the engine, whose kernels access it.
 #include <kiln/compat/allocator.h>
+#include <kiln/compat/storage.h>
 #include <stdlib.h>
 
 #include <new>
 
 #include "call.h"
 #include "convert.h"
+#include "shim.h"
 
 extern "C" {
 int cudaMalloc(void**, size_t);
@@ -29,6 +31,18 @@ bool on_gpu() {
 PyObject* number(uint64_t value) { return checked(PyLong_FromUnsignedLongLong(value)).take(); }
 
 }  // namespace
+
+Storage::Storage(const at::Tensor& tensor) : tensor_(tensor) {
+  static const auto size = shim<int (*)(void*, int64_t*)>("aoti_torch_get_storage_size");
+  auto* rep = static_cast<kiln::detail::Rep*>(
+      reinterpret_cast<kiln::detail::TensorRep*>(tensor.unsafe_rep()));
+  int64_t bytes = 0;
+  if (!tensor.defined() || size(rep->handle, &bytes))
+    throw Error("a tensor without memory has no storage");
+  bytes_ = static_cast<size_t>(bytes);
+  data_ = static_cast<char*>(tensor.data_ptr()) - tensor.storage_offset() * tensor.element_size();
+}
+
 }  // namespace kc
 
 namespace cuda {

@@ -231,9 +231,11 @@ Ref object_from(const at::Tensor& tensor) {
   if (!tensor.defined()) return Ref::to(py_none());
   static PyObject* function =
       torch_attribute("torch._C._aoti", "alloc_tensor_by_stealing_from_void_ptr").get();
+  // Unlike its name, it takes nothing: it copies the tensor, and the handle stays ours.
+  auto* rep = static_cast<kiln::detail::Rep*>(
+      reinterpret_cast<kiln::detail::TensorRep*>(tensor.unsafe_rep()));
   Ref arguments = checked(PyTuple_New(1));
-  PyTuple_SetItem(arguments.get(), 0,
-                  checked(PyCapsule_New(new_handle(tensor), nullptr, nullptr)).take());
+  PyTuple_SetItem(arguments.get(), 0, checked(PyCapsule_New(rep->handle, nullptr, nullptr)).take());
   return checked(PyObject_CallObject(function, arguments.get()));
 }
 

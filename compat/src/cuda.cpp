@@ -147,6 +147,12 @@ OptionalCUDAGuard::OptionalCUDAGuard(const std::optional<DeviceIndex>& index) {
   if (index) set_index(*index);
 }
 
+void OptionalCUDAGuard::set_device(Device device) {
+  if (device.is_cuda())
+    set_index(device.index() < 0 ? kc::current_device() : device.index());
+  else if (kiln::detail::default_backend() == kiln::detail::Backend::real)
+    throw Error(str("CUDAGuardImpl initialized with non-CUDA DeviceType: ", device));
+}
 void OptionalCUDAGuard::set_index(DeviceIndex index) {
   if (!on_gpu()) return;
   const int now = kc::current_device();
@@ -169,13 +175,6 @@ Device CUDAGuard::original_device() const {
   return guard_.original_device().value_or(current_device());
 }
 CUDAGuard::CUDAGuard(const std::optional<Device>& device) : guard_(device) {}
-CUDAGuard::CUDAGuard(Device device) {
-  if (!device.is_cuda()) {
-    if (!on_gpu()) return;
-    throw Error(c10::str("Expected a CUDA device, but got ", device));
-  }
-  guard_.set_device(device);
-}
 
 DeviceIndex ExchangeDevice(DeviceIndex device) {
   const DeviceIndex before = current_device();
@@ -185,6 +184,41 @@ DeviceIndex ExchangeDevice(DeviceIndex device) {
 
 namespace impl {
 int maybe_set_device(DeviceIndex device) { return on_gpu() ? cudaSetDevice(device) : 0; }
+void throw_cublas_error(int status, const char* call) {
+  const char* name = "<unknown>";
+  switch (status) {
+    case 1:
+      name = "CUBLAS_STATUS_NOT_INITIALIZED";
+      break;
+    case 3:
+      name = "CUBLAS_STATUS_ALLOC_FAILED";
+      break;
+    case 7:
+      name = "CUBLAS_STATUS_INVALID_VALUE";
+      break;
+    case 8:
+      name = "CUBLAS_STATUS_ARCH_MISMATCH";
+      break;
+    case 11:
+      name = "CUBLAS_STATUS_MAPPING_ERROR";
+      break;
+    case 13:
+      name = "CUBLAS_STATUS_EXECUTION_FAILED";
+      break;
+    case 14:
+      name = "CUBLAS_STATUS_INTERNAL_ERROR";
+      break;
+    case 15:
+      name = "CUBLAS_STATUS_NOT_SUPPORTED";
+      break;
+    case 16:
+      name = "CUBLAS_STATUS_LICENSE_ERROR";
+      break;
+    default:
+      break;
+  }
+  throw Error(str("CUDA error: ", name, " when calling `", call, "`"));
+}
 void throw_cuda_error(int code) {
   cudaGetLastError();  // else the next call of anybody reports this one's error
   throw Error(str(
@@ -201,7 +235,9 @@ void throw_cuda_error(int code) {
 }  // namespace kc
 }  // namespace cuda
 inline namespace kc {
-OptionalDeviceGuard::OptionalDeviceGuard(const std::optional<Device>& device) : guard_(device) {}
+OptionalDeviceGuard::OptionalDeviceGuard(const std::optional<Device>& device) {
+  if (device) reset_device(*device);
+}
 }  // namespace kc
 }  // namespace c10
 

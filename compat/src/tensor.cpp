@@ -155,17 +155,37 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const Tenso
   return kiln::compat::adopt_handle(handle);
 }
 
-Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
+static std::vector<int64_t> dense_strides(IntArrayRef sizes) {
   std::vector<int64_t> strides(sizes.size());
   int64_t next = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = next;
     next *= sizes[d] > 1 ? sizes[d] : 1;
   }
-  return from_blob(data, sizes, strides, options);
+  return strides;
+}
+Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
+  return from_blob(data, sizes, dense_strides(sizes), options);
 }
 
 namespace detail {
+Tensor from_owned(void* data, IntArrayRef sizes, const IntArrayRef* strides, int64_t offset,
+                  Deleter deleter, void* context, const TensorOptions& options) {
+  using FromBlob =
+      int (*)(void*, int64_t, const int64_t*, const int64_t*, int64_t, int32_t, int32_t, int32_t,
+              void**, int32_t, const uint8_t*, int64_t, Deleter, void*);
+  static const auto make = shim<FromBlob>("torch_from_blob", "2.11");
+  const std::vector<int64_t> dense = strides ? strides->vec() : dense_strides(sizes);
+  const kiln::Device where = place(options);
+  void* handle = nullptr;
+  if (make(data, static_cast<int64_t>(sizes.size()), sizes.data(), dense.data(), offset,
+           static_cast<int32_t>(options.dtype().toScalarType()), static_cast<int32_t>(where.type),
+           where.type == kiln::DeviceType::cpu ? -1 : where.index, &handle, 0, nullptr, 0, deleter,
+           context))
+    throw Error("torch refused to make a tensor of the caller's memory");
+  return kiln::compat::adopt_handle(handle);
+}
+
 Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorOptions& options,
                  bool scalar) {
   const int64_t sizes[] = {count};

@@ -26,12 +26,11 @@ const char* toString(ScalarType type) {
     return #name;
     KILN_SCALAR_TYPES(X)
 #undef X
-    case ScalarType::QInt8:
-      return "QInt8";
-    case ScalarType::QUInt8:
-      return "QUInt8";
-    case ScalarType::QInt32:
-      return "QInt32";
+#define X(name, number)  \
+  case ScalarType::name: \
+    return #name;
+    KILN_BARE_SCALAR_TYPES(X)
+#undef X
     case ScalarType::Undefined:
       return "Undefined";
     default:
@@ -48,6 +47,8 @@ int64_t elementSize(ScalarType type) {
 #undef X
     case ScalarType::QInt32:
       return 4;
+    case ScalarType::Bits16:
+      return 2;
     case ScalarType::Undefined:
     case ScalarType::NumOptions:
       throw Error("Unknown ScalarType");

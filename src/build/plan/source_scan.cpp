@@ -111,7 +111,8 @@ bool declares(std::string_view code, size_t at, size_t end) {
   size_t first = last;
   while (first > 0 && is_word(code[first - 1])) --first;
   std::string_view before = code.substr(first, last + 1 - first);
-  for (std::string_view word : {"return", "throw", "else", "do", "case", "and", "or", "not"})
+  for (std::string_view word :
+       {"return", "throw", "else", "do", "case", "and", "or", "not", "operator"})
     if (before == word) return false;
   return true;
 }
@@ -121,7 +122,8 @@ bool is_leaked(std::string_view code, std::string_view name) {
   bool used = false;
   for (size_t at = code.find(name); at != std::string_view::npos; at = code.find(name, at + 1)) {
     size_t end = at + name.size();
-    if ((at > 0 && is_word(code[at - 1])) || (end < code.size() && is_word(code[end]))) continue;
+    if (at > 0 && is_word(code[at - 1])) continue;
+    if (is_word(name.back()) && end < code.size() && is_word(code[end])) continue;
     if (declares(code, at, end)) return false;
     used = true;
   }
@@ -130,9 +132,13 @@ bool is_leaked(std::string_view code, std::string_view name) {
 
 std::set<std::string> leaked_headers(std::string_view code) {
   std::set<std::string> found;
-  for (const Leak& leak : kLeaks)
-    if (!found.contains(std::string(leak.header)) && is_leaked(code, leak.word))
+  const bool all_of_std = code.find("using namespace std") != std::string_view::npos;
+  for (const Leak& leak : kLeaks) {
+    if (found.contains(std::string(leak.header))) continue;
+    if (is_leaked(code, leak.word) ||
+        (all_of_std && leak.word.starts_with("std::") && is_leaked(code, leak.word.substr(5))))
       found.emplace(leak.header);
+  }
   return found;
 }
 

@@ -156,6 +156,14 @@ TEST(Scan, AFunctionOfTheSourceIsNotCudasTypeOfThatName) {
   EXPECT_EQ(leaked("half f(float x);"), fp16);
   EXPECT_EQ(leaked("auto f(float x) { return half(x); }"), fp16);
   EXPECT_EQ(leaked("auto f(float x) { return 2 * half (x); }"), fp16);
+  EXPECT_EQ(leaked("auto f(at::Half x) { return x.operator __half(); }"), fp16);
+  EXPECT_EQ(leaked("int f(int a) { return std::max({a, 2, 3}); }"),
+            std::set<std::string>{"algorithm"});
+  EXPECT_EQ(leaked("int f(int a) { return std::max(a, 2); }"), std::set<std::string>{});
+  EXPECT_EQ(leaked("using namespace std;\nunordered_set<int> s;"),
+            std::set<std::string>{"unordered_set"});
+  EXPECT_EQ(leaked("float f(float x) { return powf(x, 2); }"), std::set<std::string>{"cmath"});
+  EXPECT_EQ(leaked("#define CHECK(x) f(x)\nvoid g() { CHECK(1); }"), std::set<std::string>{});
 }
 
 TEST(Scan, ALambdaOfAHeadersFunctionIsNotTheSourcesOwn) {

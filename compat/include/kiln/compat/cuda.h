@@ -59,9 +59,8 @@ class OptionalCUDAGuard {
   explicit OptionalCUDAGuard(DeviceIndex index) { set_index(index); }
   OptionalCUDAGuard(const OptionalCUDAGuard&) = delete;
   ~OptionalCUDAGuard() { reset(); }
-  void set_device(Device device) {
-    if (device.is_cuda()) set_index(device.index() < 0 ? kc::current_device() : device.index());
-  }
+  // A device that is not CUDA's is refused, as torch does, unless the engine takes CPU tensors.
+  void set_device(Device device);
   void set_index(DeviceIndex index);
   void reset_device(Device device) { set_device(device); }
   void reset();
@@ -77,7 +76,7 @@ class CUDAGuard {
   explicit CUDAGuard(DeviceIndex index) { guard_.set_index(index); }
   explicit CUDAGuard(int index) : CUDAGuard(static_cast<DeviceIndex>(index)) {}
   explicit CUDAGuard(int64_t index) : CUDAGuard(static_cast<DeviceIndex>(index)) {}
-  explicit CUDAGuard(Device device);
+  explicit CUDAGuard(Device device) { guard_.set_device(device); }
   explicit CUDAGuard(const std::optional<Device>& device);
   CUDAGuard(const CUDAGuard&) = delete;
   void set_device(Device device) { guard_.set_device(device); }
@@ -124,6 +123,7 @@ class CUDAStreamGuard {
 
 namespace impl {
 [[noreturn]] void throw_cuda_error(int code);
+[[noreturn]] void throw_cublas_error(int status, const char* call);
 int maybe_set_device(DeviceIndex device);
 }  // namespace impl
 #ifdef KILN_COMPAT_CUDA_HEADERS
@@ -141,10 +141,12 @@ inline namespace kc {
 // DeviceGuard knows CUDA alone here; a CPU device needs no guard.
 class DeviceGuard {
  public:
-  explicit DeviceGuard(Device device) { guard_.set_device(device); }
+  explicit DeviceGuard(Device device) { reset_device(device); }
   DeviceGuard(const DeviceGuard&) = delete;
   void set_index(DeviceIndex index) { guard_.set_index(index); }
-  void reset_device(Device device) { guard_.set_device(device); }
+  void reset_device(Device device) {
+    if (device.is_cuda()) guard_.set_device(device);
+  }
 
  private:
   cuda::OptionalCUDAGuard guard_;
@@ -153,8 +155,10 @@ class OptionalDeviceGuard {
  public:
   OptionalDeviceGuard() = default;
   explicit OptionalDeviceGuard(const std::optional<Device>& device);
-  explicit OptionalDeviceGuard(Device device) { guard_.set_device(device); }
-  void reset_device(Device device) { guard_.set_device(device); }
+  explicit OptionalDeviceGuard(Device device) { reset_device(device); }
+  void reset_device(Device device) {
+    if (device.is_cuda()) guard_.set_device(device);
+  }
 
  private:
   cuda::OptionalCUDAGuard guard_;
@@ -234,3 +238,36 @@ inline bool hasCUDA() { return cuda::is_available(); }
 #define C10_CUDA_IGNORE_ERROR(call) static_cast<void>(call)
 #define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
 #define TORCH_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_KERNEL_LAUNCH_CHECK()
+#define TORCH_CUDABLAS_CHECK(call)                                              \
+  do {                                                                          \
+    const int kiln_status = static_cast<int>(call);                             \
+    if (kiln_status) ::c10::cuda::impl::throw_cublas_error(kiln_status, #call); \
+  } while (0)
+// The source has the library's header, and links the library.
+#define TORCH_CUDASPARSE_CHECK(call)                                                               \
+  do {                                                                                             \
+    const cusparseStatus_t kiln_status = call;                                                     \
+    TORCH_CHECK(kiln_status == CUSPARSE_STATUS_SUCCESS,                                            \
+                "CUDA error: ", cusparseGetErrorString(kiln_status), " when calling `" #call "`"); \
+  } while (0)
+#define TORCH_CUSOLVER_CHECK(call)                                                                \
+  do {                                                                                            \
+    const cusolverStatus_t kiln_status = call;                                                    \
+    TORCH_CHECK(kiln_status == CUSOLVER_STATUS_SUCCESS,                                           \
+                "cusolver error: ", static_cast<int>(kiln_status), ", when calling `" #call "`"); \
+  } while (0)
+#define AT_CUDA_NVRTC_CHECK(call)                                        \
+  do {                                                                   \
+    const nvrtcResult kiln_status = call;                                \
+    TORCH_CHECK(kiln_status == NVRTC_SUCCESS,                            \
+                "CUDA NVRTC error: ", nvrtcGetErrorString(kiln_status)); \
+  } while (0)
+#define AT_CUDA_DRIVER_CHECK(call)                                               \
+  do {                                                                           \
+    const CUresult kiln_status = call;                                           \
+    const char* kiln_text = nullptr;                                             \
+    if (kiln_status != CUDA_SUCCESS) cuGetErrorString(kiln_status, &kiln_text);  \
+    TORCH_CHECK(kiln_status == CUDA_SUCCESS,                                     \
+                "CUDA driver error: ", kiln_text ? kiln_text : "unknown error"); \
+  } while (0)
+#define C10_CUDA_DRIVER_CHECK(call) AT_CUDA_DRIVER_CHECK(call)

@@ -1,9 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of c10/util/Logging.h do sources use? Comparisons in glog's manner.
+// What of c10/util/Logging.h do sources use? Comparisons, conditions and messages in glog's manner.
+// As in torch, warnings and errors are printed, and what is fatal is thrown.
 #pragma once
 
 #include <kiln/compat/check.h>
 
+#include <cstdio>
+#include <sstream>
+
+namespace c10 {
+inline namespace kc {
+namespace detail {
+enum Severity { GLOG_INFO, GLOG_WARNING, GLOG_ERROR, GLOG_FATAL };
+class LogMessage {
+ public:
+  LogMessage(const char* file, int line, Severity severity) : severity_(severity) {
+    text_ << '[' << "IWEF"[severity] << ' ' << file << ':' << line << "] ";
+  }
+  LogMessage(const LogMessage&) = delete;
+  ~LogMessage() noexcept(false) {
+    if (severity_ == GLOG_FATAL) throw Error(text_.str());
+    if (severity_ != GLOG_INFO) fputs((text_.str() + "\n").c_str(), stderr);
+  }
+  std::ostream& stream() { return text_; }
+
+ private:
+  std::ostringstream text_;
+  Severity severity_;
+};
+// `a ? void(0) : Voidify() & stream << b` is one expression.
+struct Voidify {
+  void operator&(const std::ostream&) {}
+};
+}  // namespace detail
+}  // namespace kc
+}  // namespace c10
+
+#define KILN_LOG(severity) \
+  ::c10::detail::LogMessage(__FILE__, __LINE__, ::c10::detail::GLOG_##severity).stream()
+#define LOG(severity) KILN_LOG(severity)
+#define LOG_IF(severity, condition) \
+  !(condition) ? static_cast<void>(0) : ::c10::detail::Voidify() & KILN_LOG(severity)
+#define VLOG(level) LOG_IF(INFO, false)
+#define CHECK(condition) LOG_IF(FATAL, !(condition)) << "Check failed: " #condition " "
+#ifdef NDEBUG
+#define DCHECK(condition) \
+  while (false) CHECK(condition)
+#else
+#define DCHECK(condition) CHECK(condition)
+#endif
 #define CHECK_EQ(a, b) TORCH_CHECK_EQ(a, b)
 #define CHECK_NE(a, b) TORCH_CHECK_NE(a, b)
 #define CHECK_LE(a, b) TORCH_CHECK_LE(a, b)

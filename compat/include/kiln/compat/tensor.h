@@ -11,12 +11,17 @@ namespace kiln::detail {
 struct TensorRep;
 }
 
+namespace c10 {
+inline namespace kc {
+class Storage;
+}
+}  // namespace c10
+
 namespace at {
 inline namespace kc {
 
 class Tensor;
 struct TensorIndex;
-struct Storage;
 class DeprecatedTypeProperties;
 using TensorList = ArrayRef<Tensor>;
 using ITensorListRef = TensorList;
@@ -125,6 +130,7 @@ class Tensor {
   size_t itemsize() const { return static_cast<size_t>(element_size()); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
   int64_t storage_offset() const;
+  c10::Storage storage() const;  // kiln/compat/storage.h
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
     return format == MemoryFormat::Contiguous ? rep()->contiguous : is_contiguous_as(format);
   }
@@ -211,6 +217,10 @@ class Tensor {
             bool copy = false) const;
   Tensor to(caffe2::TypeMeta type, bool non_blocking = false, bool copy = false) const {
     return to(type.toScalarType(), non_blocking, copy);
+  }
+  Tensor to(Device device, caffe2::TypeMeta type, bool non_blocking = false,
+            bool copy = false) const {
+    return to(device, type.toScalarType(), non_blocking, copy);
   }
   Tensor toType(ScalarType type) const { return to(type); }
   Tensor toType(const DeprecatedTypeProperties& type, bool non_blocking = false) const {
@@ -307,8 +317,45 @@ Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
                  const TensorOptions& options = {});
 namespace detail {
+using Deleter = void (*)(void* data, void* context);
+// Without strides (null): contiguous. The deleter runs when the last reference to the memory goes.
+Tensor from_owned(void* data, IntArrayRef sizes, const IntArrayRef* strides, int64_t offset,
+                  Deleter deleter, void* context, const TensorOptions& options);
+// What may be called with the memory.
+template <class F>
+using IfDeleter = decltype(std::declval<F&>()(static_cast<void*>(nullptr)));
+template <class F>
+void run_deleter(void* data, void* context) {
+  F* f = static_cast<F*>(context);
+  (*f)(data);
+  delete f;
+}
 Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorOptions& options,
                  bool scalar);
+}  // namespace detail
+inline Tensor from_blob(void* data, IntArrayRef sizes, std::nullptr_t,
+                        const TensorOptions& options = {}) {
+  return from_blob(data, sizes, options);
+}
+template <class F, class = detail::IfDeleter<F>>
+Tensor from_blob(void* data, IntArrayRef sizes, F deleter, const TensorOptions& options = {},
+                 const std::optional<Device>& = detail::none<Device>()) {
+  return detail::from_owned(data, sizes, nullptr, 0, &detail::run_deleter<F>,
+                            new F(static_cast<F&&>(deleter)), options);
+}
+template <class F, class = detail::IfDeleter<F>>
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, F deleter,
+                 const TensorOptions& options = {},
+                 const std::optional<Device>& = detail::none<Device>()) {
+  return detail::from_owned(data, sizes, &strides, 0, &detail::run_deleter<F>,
+                            new F(static_cast<F&&>(deleter)), options);
+}
+template <class F, class = detail::IfDeleter<F>>
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, int64_t offset, F deleter,
+                 const TensorOptions& options = {},
+                 const std::optional<Device>& = detail::none<Device>()) {
+  return detail::from_owned(data, sizes, &strides, offset, &detail::run_deleter<F>,
+                            new F(static_cast<F&&>(deleter)), options);
 }
 template <class T>
 Tensor tensor(ArrayRef<T> values, const TensorOptions& options = {}) {

@@ -4,11 +4,17 @@
 
 #include <kiln/compat/tensor_api.h>
 
+namespace at {
+namespace cuda {}
+}  // namespace at
+
 namespace torch {
 inline namespace kc {
 void manual_seed(uint64_t seed);
 
 namespace cuda {
+// Where torch/cuda.h is not included, torch::cuda is at::cuda.
+using namespace at::cuda;
 size_t device_count();
 inline bool is_available() { return device_count() > 0; }
 bool cudnn_is_available();

@@ -250,6 +250,15 @@ struct alignas(2 * sizeof(T)) complex {
   }
 };
 
+template <class T>
+struct scalar_value_type {
+  using type = T;
+};
+template <class T>
+struct scalar_value_type<complex<T>> {
+  using type = T;
+};
+
 // The numbers are torch's own: they cross its C shim as they are.
 // clang-format off
 #define KILN_SCALAR_TYPES(X) \
@@ -259,36 +268,33 @@ struct alignas(2 * sizeof(T)) complex {
   X(complex<float>, ComplexFloat, 9) X(complex<double>, ComplexDouble, 10) X(bool, Bool, 11) \
   X(BFloat16, BFloat16, 15) X(Float8_e5m2, Float8_e5m2, 23) X(Float8_e4m3fn, Float8_e4m3fn, 24) \
   X(uint16_t, UInt16, 27) X(uint32_t, UInt32, 28) X(uint64_t, UInt64, 29)
+// Types of which kiln has the name and no C++ type.
+#define KILN_BARE_SCALAR_TYPES(X) \
+  X(QInt8, 12) X(QUInt8, 13) X(QInt32, 14) X(QUInt4x2, 16) X(QUInt2x4, 17) X(Bits1x8, 18) \
+  X(Bits2x4, 19) X(Bits4x2, 20) X(Bits8, 21) X(Bits16, 22) X(Float8_e5m2fnuz, 25) \
+  X(Float8_e4m3fnuz, 26) X(UInt1, 30) X(UInt2, 31) X(UInt3, 32) X(UInt4, 33) X(UInt5, 34) \
+  X(UInt6, 35) X(UInt7, 36) X(Int1, 37) X(Int2, 38) X(Int3, 39) X(Int4, 40) X(Int5, 41) \
+  X(Int6, 42) X(Int7, 43) X(Float8_e8m0fnu, 44) X(Float4_e2m1fn_x2, 45)
 // clang-format on
 
 enum class ScalarType : int8_t {
 #define X(type, name, number) name = number,
   KILN_SCALAR_TYPES(X)
 #undef X
-      QInt8 = 12,
-  QUInt8 = 13,
-  QInt32 = 14,
-  Float8_e5m2fnuz = 25,
-  Float8_e4m3fnuz = 26,
-  Float8_e8m0fnu = 44,
-  Float4_e2m1fn_x2 = 45,
-  Undefined = 46,
+#define X(name, number) name = number,
+      KILN_BARE_SCALAR_TYPES(X)
+#undef X
+          Undefined = 46,
   NumOptions = 47
 };
-constexpr ScalarType kByte = ScalarType::Byte, kChar = ScalarType::Char, kShort = ScalarType::Short,
-                     kInt = ScalarType::Int, kLong = ScalarType::Long, kHalf = ScalarType::Half,
-                     kFloat = ScalarType::Float, kDouble = ScalarType::Double,
-                     kBool = ScalarType::Bool, kBFloat16 = ScalarType::BFloat16,
-                     kComplexHalf = ScalarType::ComplexHalf,
-                     kComplexFloat = ScalarType::ComplexFloat,
-                     kComplexDouble = ScalarType::ComplexDouble,
-                     kFloat8_e5m2 = ScalarType::Float8_e5m2,
-                     kFloat8_e4m3fn = ScalarType::Float8_e4m3fn, kUInt8 = kByte, kInt8 = kChar,
-                     kInt16 = kShort, kInt32 = kInt, kInt64 = kLong, kFloat16 = kHalf,
-                     kFloat32 = kFloat, kFloat64 = kDouble, kUInt16 = ScalarType::UInt16,
-                     kUInt32 = ScalarType::UInt32, kUInt64 = ScalarType::UInt64,
-                     kQInt8 = ScalarType::QInt8, kQUInt8 = ScalarType::QUInt8,
-                     kQInt32 = ScalarType::QInt32;
+#define X(type, name, number) constexpr ScalarType k##name = ScalarType::name;
+KILN_SCALAR_TYPES(X)
+#undef X
+#define X(name, number) constexpr ScalarType k##name = ScalarType::name;
+KILN_BARE_SCALAR_TYPES(X)
+#undef X
+constexpr ScalarType kUInt8 = kByte, kInt8 = kChar, kInt16 = kShort, kInt32 = kInt, kInt64 = kLong,
+                     kFloat16 = kHalf, kFloat32 = kFloat, kFloat64 = kDouble;
 
 #define KILN_FORALL_7(_) \
   _(uint8_t, Byte) _(int8_t, Char) _(int16_t, Short) _(int, Int) _(int64_t, Long)

@@ -86,3 +86,23 @@ class TensorGeometry {
 };
 }  // namespace kc
 }  // namespace at
+
+namespace torch {
+namespace utils {
+inline at::Tensor flatten_dense_tensors(at::TensorList tensors) {
+  std::vector<at::Tensor> flat;
+  for (const at::Tensor& one : tensors) flat.push_back(one.contiguous().view(-1));
+  return flat.size() == 1 ? flat[0] : at::cat(flat);
+}
+inline std::vector<at::Tensor> unflatten_dense_tensors(const at::Tensor& flat,
+                                                       at::TensorList tensors) {
+  std::vector<at::Tensor> parts;
+  int64_t offset = 0;
+  for (const at::Tensor& one : tensors) {
+    parts.push_back(flat.narrow(0, offset, one.numel()).view(one.sizes()));
+    offset += one.numel();
+  }
+  return parts;
+}
+}  // namespace utils
+}  // namespace torch
