@@ -150,6 +150,24 @@ __global__ void vote_of_half(unsigned* y) {
     vote = __ballot_sync(~0u, y[threadIdx.x] == 0);  // expect missing-member #went-past
   y[threadIdx.x] = vote;
 }
+__global__ void sync_of_half(int* y) {
+  __shared__ int tile[16];
+  if (threadIdx.x < 16) {
+    tile[threadIdx.x] = y[threadIdx.x];
+    __syncwarp();  // expect missing-member #sync-of-half
+    y[threadIdx.x] = tile[15 - threadIdx.x];
+  }
+  y[threadIdx.x + 32] = 1;
+}
+__global__ void sync_of_half_good(int* y) {
+  __shared__ int tile[16];
+  if (threadIdx.x < 16) {
+    tile[threadIdx.x] = y[threadIdx.x];
+    __syncwarp(0xffffu);
+    y[threadIdx.x] = tile[15 - threadIdx.x];
+  }
+  y[threadIdx.x + 32] = 1;
+}
 // Who has ended need not take part, whatever it did on its way out.
 __global__ void vote_of_rest_good(unsigned* y, unsigned* left, int count) {
   if (static_cast<int>(threadIdx.x) >= count) {
@@ -272,6 +290,8 @@ void device() {
   ended_reader_good<<<1, 128>>>(x, y);
   vote_of_half<<<1, 32>>>(made<unsigned>(32));
   vote_of_rest_good<<<1, 32>>>(made<unsigned>(32), made<unsigned>(1), 20);
+  sync_of_half<<<1, 32>>>(y);
+  sync_of_half_good<<<1, 32>>>(y);
   group_of_half<<<1, kThreads>>>(y);
   group_good<<<1, kThreads>>>(y);
   carved<<<1, kThreads, 6 * kThreads>>>(y, 1, 2 * kThreads);

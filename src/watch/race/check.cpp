@@ -134,7 +134,7 @@ Checker::Settled Checker::settle(uint32_t* head, const Entry& mine, const Access
       return Settled::Kept;
     }
   }
-  if ((me.in_part || me.block->knows_more) && length) return Settled::No;
+  if (me.block->knows_more && length) return Settled::No;
   if (foreign >= kMostForeign) return own ? Settled::Kept : Settled::OthersSuffice;
   if (own >= kMostOwn) return Settled::Kept;
   if (length >= most) return Settled::No;
@@ -325,7 +325,7 @@ bool Checker::visit(uint32_t* head, const Entry& mine, const Accessor& me, uint3
   if (kept) return true;
   // Whoever comes differs from one of two blocks, or of three groups of the same block. Where more
   // than barriers orders them, some of those could be known and others not: more are kept.
-  const bool more = me.block && (me.in_part || me.block->knows_more);
+  const bool more = me.block && me.block->knows_more;
   const bool all = more && pool_.used() < kRoomInPart;
   const uint32_t most_foreign = all ? kMostInPart : more ? 8u : kMostForeign;
   const uint32_t most_own = all ? kMostInPart : more ? 32u : kMostOwn;

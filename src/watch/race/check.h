@@ -33,7 +33,6 @@ struct Accessor {
   Time line_before = 0;     // nor anything of a line that nobody has touched since
   Time shared_before = 0;   // both, of shared memory
   Agreement agreement = Agreement::None;
-  bool in_part = false;       // some threads may be ordered where others are not (partial_order.h)
   uint64_t line_address = 0;  // of the line at hand; of shared memory: a location (Order)
 };
 
@@ -109,7 +108,7 @@ class Checker {
     return others.key == key && (words & ~others.words) == 0 && known.launch == me.launch_uid;
   }
   static bool can_skip(const Accessor& me) {
-    return me.agreement == Agreement::Grid && me.block && !me.in_part && !me.block->knows_more;
+    return me.agreement == Agreement::Grid && me.block && !me.block->knows_more;
   }
   static void enter(Line& line, const Accessor& me) {
     if (line.newest() < me.uid) line.newest() = me.uid;
@@ -213,7 +212,7 @@ inline bool Checker::touch_line(Line& line, const Entry& mine, const Accessor& m
     }
     if (!e->next) break;
   }
-  return foreign >= kMostForeign && own == 0 && can_skip(me);
+  return foreign >= kMostForeign && own == 0 && !me.block->knows_more;
 }
 
 inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& me) {

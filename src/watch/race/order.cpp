@@ -11,7 +11,8 @@ namespace kiln::watch::race {
 
 using namespace engine;
 
-void Order::begin_launch(const LaunchEvent& launch, uint32_t first_uid) {
+void Order::begin_launch(const LaunchEvent& launch, uint32_t first_uid, bool in_part) {
+  in_part_ = in_part;
   first_uid_ = first_uid;
   threads_ = launch.block.x * launch.block.y * launch.block.z;
   grid_ = launch.grid;
@@ -60,7 +61,7 @@ BlockOrder& Order::look_up(uint64_t number) {
     block->cluster = cluster_of(block->uid);
     block->barrier = now_;
     block->live = threads_;
-    block->knows_more = false;
+    block->knows_more = in_part_;
     block->clock = block->pending_own = block->pending_all = nullptr;
     block->warps.resize((threads_ + kLanes - 1) / kLanes);
     for (uint32_t i = 0; i < block->warps.size(); ++i) {
@@ -268,6 +269,16 @@ void Order::sync_warp(BlockOrder& block, uint32_t index, uint32_t mask) {
   }
 }
 
+// A relaxed arrival passes on what its lanes did before a fence.
+void Order::add_fenced_lanes(ClockBuilder& to, const BlockOrder& block, uint32_t index,
+                             uint32_t mask) const {
+  const WarpOrder& warp = block.warps[index];
+  for (uint32_t rest = warp.lanes ? mask : 0; rest; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    to.add(thread_subject(block.uid, index, lane), warp.lanes->fence[kClusterLevel][lane]);
+  }
+}
+
 void Order::on_cluster(const SyncEvent& event) {
   BlockOrder& b = block(event.by.block);
   WarpOrder& warp = b.warps[event.by.warp];
@@ -278,6 +289,8 @@ void Order::on_cluster(const SyncEvent& event) {
     if (event.phase >= 2) cluster_phases_.erase(key - 2);
     if (event.strength != Strength::Relaxed)
       add_view(phase.arriving, b, event.by.warp, event.by.mask, time);
+    else
+      add_fenced_lanes(phase.arriving, b, event.by.warp, event.by.mask);
   } else if (event.strength != Strength::Relaxed) {
     if (!phase.arriving.empty())
       phase.done = joiner_.join(phase.done, phase.arriving.finish(joiner_));

@@ -52,7 +52,7 @@ struct BlockOrder {
   uint32_t cluster = 0;     // uid of the first block of its cluster
   Time barrier = 0;         // the last barrier of the whole block
   uint32_t live = 0;        // threads
-  bool knows_more = false;  // there are clocks, or lanes that know apart
+  bool knows_more = false;  // there are clocks, or lanes that know apart, or may be
   ClockPtr clock;           // known to all threads
   // Of strong reads before a barrier: what a fence of any thread brings (LaneOrder).
   ClockPtr pending_own, pending_all;
@@ -84,7 +84,8 @@ struct SyncLocation {
 class Order {
  public:
   explicit Order(Pool& pool) : pool_(pool) {}
-  void begin_launch(const engine::LaunchEvent& launch, uint32_t first_uid);
+  // `in_part`: more than barriers of blocks and warps may order threads (partial_order.h).
+  void begin_launch(const engine::LaunchEvent& launch, uint32_t first_uid, bool in_part);
   void end_launch();
   void on(const engine::BlockEvent& event);
   void on(const engine::SyncEvent& event);
@@ -137,6 +138,8 @@ class Order {
   // What a strong write of a lane passes on of its block, which has had barriers since the fence.
   void add_fenced(ClockBuilder& to, const BlockOrder& block, uint32_t warp, uint32_t lane,
                   uint32_t level) const;
+  void add_fenced_lanes(ClockBuilder& to, const BlockOrder& block, uint32_t warp,
+                        uint32_t mask) const;
   void take_pending(ClockPtr& own, ClockPtr& all, LaneOrder& lanes, uint32_t mask);
   void learn(BlockOrder& block, WarpOrder& warp, uint32_t mask, const ClockPtr& clock);
   void acquire(BlockOrder& block, WarpOrder& warp, uint32_t lane, uint64_t location,
@@ -150,6 +153,7 @@ class Order {
   uint32_t first_uid_ = 0;
   uint32_t threads_ = 0, cluster_size_ = 1;
   uint64_t shared_bytes_ = 0;
+  bool in_part_ = false;
   KilnDim3 grid_{}, cluster_{};
   BlockOrder* last_ = nullptr;
   std::unordered_map<uint64_t, std::unique_ptr<BlockOrder>> blocks_;  // running, by number

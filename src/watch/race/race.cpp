@@ -46,6 +46,7 @@ RaceChecker::RaceChecker(Collector& collector)
 void RaceChecker::on(const LaunchEvent& event) {
   if (event.ended) {
     report_notes();
+    given_up_.clear();
     order_.end_launch();
     running_ = false;
     return;
@@ -55,10 +56,9 @@ void RaceChecker::on(const LaunchEvent& event) {
   const HostOrder::Operation& operation =
       host_.begin(event.stream, static_cast<uint32_t>(blocks), event.number, false);
   launch_uid_ = operation.first_uid;
-  order_.begin_launch(event, launch_uid_);
+  order_.begin_launch(event, launch_uid_, in_part(*event.program));
   accessor_.launch_uid = launch_uid_;
   accessor_.floor = host_.floor();
-  accessor_.in_part = in_part(*event.program);
   launch_line_before_ = accessor_.floor == launch_uid_ ? order_.now() : 0;
   running_ = true;
 }
@@ -343,6 +343,29 @@ void RaceChecker::on(const AccessEvent& event) {
   const bool relaxed = event.strength == Strength::Relaxed || event.strength == Strength::Volatile;
   if (event.strength != Strength::Weak && !(relaxed && order_.strong_is_plain(*me.warp)))
     synchronize(event, block);
+}
+
+// Setting up an mbarrier is a plain write, using it is atomic: who uses it must come after. Peers
+// of a cluster are left out, for they also learn of it by fences of their own kind. One that is set
+// up again after it was given up has an order of its owner's making.
+void RaceChecker::on(const MbarrierEvent& event) {
+  const uint64_t location = order_.location_of(order_.block(event.by.block), event.address);
+  if (event.step == MbarrierStep::Invalidate) given_up_.insert(location);
+  const bool sets = event.step == MbarrierStep::Init && !given_up_.contains(location);
+  const bool uses = event.step == MbarrierStep::Arrive || event.step == MbarrierStep::Test;
+  if (running_ && !event.async && (sets || uses) && !(event.address & kPeerBits)) {
+    AccessEvent access;
+    access.by = event.by;
+    access.space = ptx::Space::Shared;
+    access.kind = sets ? AccessKind::Store : AccessKind::Atomic;
+    access.strength = sets ? Strength::Weak : Strength::Relaxed;
+    access.scope = sets ? Scope::None : Scope::Cluster;
+    access.bytes = sizeof(uint64_t);
+    access.shape = AddressShape::Uniform;
+    access.base = event.address & kOffsetBits;
+    on(access);
+  }
+  order_.on(event);
 }
 
 void RaceChecker::synchronize(const AccessEvent& event, BlockOrder& block) {

@@ -34,7 +34,7 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   void on(const engine::SyncEvent& event) override { order_.on(event); }
   void on(const engine::ExitEvent& event) override { order_.on(event); }
   void on(const engine::FenceEvent& event) override { order_.on(event); }
-  void on(const engine::MbarrierEvent& event) override { order_.on(event); }
+  void on(const engine::MbarrierEvent& event) override;
   void on(const engine::BlockEvent& event) override { order_.on(event); }
   void on(const engine::HostEvent& event) override;
   void on(const engine::LaunchEvent& event) override;
@@ -100,6 +100,7 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   uint64_t known_pairs_[64] = {};                        // of places and rule, the latest
   engine::ValueEvent stored_;                            // of the store that follows
   std::byte stored_lanes_[race::kLanes * sizeof(uint64_t)] = {};
+  std::set<uint64_t> given_up_;  // locations of mbarriers, in this launch
   bool running_ = false;
 };
 

@@ -288,8 +288,8 @@ void SyncChecker::exchanges(const SyncEvent& event) {
   const bool exchange = event.kind == SyncKind::Exchange;
   const BlockState& state = block(event.by.block);
   if (event.by.warp >= state.alive.size()) return;
-  const uint32_t gone = exchange ? went_past(event, state) : 0;
-  const uint32_t absent = exchange ? (named & state.alive[event.by.warp] & ~here) | gone : 0;
+  const uint32_t gone = went_past(event, state);
+  const uint32_t absent = gone | (exchange ? named & state.alive[event.by.warp] & ~here : 0);
   if ((here & ~named) == 0 && absent == 0 && !event.sources) return;
   const SiteId site = collector_.sites().id_of(event.by);
   if (const uint32_t outside = here & ~named) {

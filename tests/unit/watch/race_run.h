@@ -125,6 +125,15 @@ struct RaceRun {
   void fence(uint64_t block, uint32_t warp, uint32_t mask, Scope scope = Scope::Gpu) {
     checker.on(FenceEvent{by(99, block, warp, mask), scope, Strength::Sequential, Proxy::None});
   }
+  void mbarrier(MbarrierStep step, uint32_t line, uint64_t block, uint32_t warp, uint32_t mask,
+                uint64_t address) {
+    MbarrierEvent out;
+    out.by = by(line, block, warp, mask);
+    out.step = step;
+    out.address = kSharedWindow | address;
+    out.order = {Strength::AcquireRelease, Scope::Block};
+    checker.on(out);
+  }
   void host(HostKind kind, uint64_t stream, uint64_t of_event = 0) {
     HostEvent out;
     out.kind = kind;

@@ -279,6 +279,32 @@ TEST(Race, AnMbarrierOrdersArrivalsBeforeItsWait) {
   }
 }
 
+TEST(Race, AnMbarrierIsSetUpBeforeItIsUsed) {
+  for (const bool waits : {false, true}) {
+    RaceRun r;
+    r.launch(1, 64);
+    r.mbarrier(MbarrierStep::Init, 1, 0, 0, 1, 256);
+    if (waits) r.barrier(0);
+    r.mbarrier(MbarrierStep::Arrive, 2, 0, 0, 1, 256);
+    r.mbarrier(MbarrierStep::Arrive, 3, 0, 1, 1, 256);
+    r.end();
+    EXPECT_EQ(r.pairs(), waits ? Pairs{} : (Pairs{{1, 3}}));
+  }
+}
+
+// The ends of libraries' pipelines count who leaves, in ways of their own.
+TEST(Race, AnMbarrierThatWasGivenUpMayBeSetUpAgain) {
+  RaceRun r;
+  r.launch(1, 64);
+  r.mbarrier(MbarrierStep::Init, 1, 0, 0, 1, 256);
+  r.barrier(0);
+  r.mbarrier(MbarrierStep::Arrive, 2, 0, 1, 1, 256);
+  r.mbarrier(MbarrierStep::Invalidate, 3, 0, 0, 1, 256);
+  r.mbarrier(MbarrierStep::Init, 4, 0, 0, 1, 256);
+  r.end();
+  EXPECT_EQ(r.pairs(), Pairs{});
+}
+
 TEST(Race, AsynchronousCopiesAreLeftOut) {
   RaceRun r;
   r.launch(1, 64);
