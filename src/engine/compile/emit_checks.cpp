@@ -63,8 +63,8 @@ void Emitter::expect_inside(const Prepared& at, const Reg& base, Label otherwise
   } else {
     Reg cached = t_.word(), low = t_.word();
     t_.load_word(cached, t_.pass(), offsetof(Pass, cache), 8);
-    const int64_t entry = int64_t{cache_index_(at.op)} *
-                          static_cast<int64_t>(sizeof(Worker::CachedRegion));
+    const int64_t entry =
+        int64_t{cache_index_(at.op)} * static_cast<int64_t>(sizeof(Worker::CachedRegion));
     const auto part = [&](size_t offset) { return entry + static_cast<int64_t>(offset); };
     t_.load_word(low, cached, part(offsetof(Worker::CachedRegion, begin)), 8);
     t_.load_word(limit, cached, part(offsetof(Worker::CachedRegion, end)), 8);

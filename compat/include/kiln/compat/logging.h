@@ -6,7 +6,7 @@
 #include <kiln/compat/check.h>
 
 #include <cstdio>
-#include <sstream>
+#include <iosfwd>
 
 namespace c10 {
 inline namespace kc {
@@ -15,22 +15,28 @@ enum Severity { GLOG_INFO, GLOG_WARNING, GLOG_ERROR, GLOG_FATAL };
 class LogMessage {
  public:
   LogMessage(const char* file, int line, Severity severity) : severity_(severity) {
-    text_ << '[' << "IWEF"[severity] << ' ' << file << ':' << line << "] ";
+    text_ = c10::str('[', "IWEF"[severity], ' ', file, ':', line, "] ");
   }
   LogMessage(const LogMessage&) = delete;
   ~LogMessage() noexcept(false) {
-    if (severity_ == GLOG_FATAL) throw Error(text_.str());
-    if (severity_ != GLOG_INFO) fputs((text_.str() + "\n").c_str(), stderr);
+    if (severity_ == GLOG_FATAL) throw Error(text_);
+    if (severity_ != GLOG_INFO) fputs((text_ + "\n").c_str(), stderr);
   }
-  std::ostream& stream() { return text_; }
+  template <class T>
+  LogMessage& operator<<(const T& value) {
+    text_ += c10::str(value);
+    return *this;
+  }
+  LogMessage& operator<<(std::ostream& (*)(std::ostream&)) { return *this << '\n'; }  // std::endl
+  LogMessage& stream() { return *this; }
 
  private:
-  std::ostringstream text_;
+  std::string text_;
   Severity severity_;
 };
-// `a ? void(0) : Voidify() & stream << b` is one expression.
+// `a ? void(0) : Voidify() & message << b` is one expression.
 struct Voidify {
-  void operator&(const std::ostream&) {}
+  void operator&(const LogMessage&) {}
 };
 }  // namespace detail
 }  // namespace kc
