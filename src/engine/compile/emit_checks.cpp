@@ -9,21 +9,16 @@
 
 namespace kiln::engine {
 
-// Nothing but addresses that do not change, all lanes in one pass, and no values to put back.
+// All lanes in one pass, and no values to put back.
 bool Emitter::may_check_itself() const {
   if (out_->lanes != kWarpSize || plan_.masked || plan_.calls) return false;
-  for (const Step& step : plan_.steps) {
-    const Does does = step.meaning.does;
-    const bool reaches = does == Does::Load || does == Does::LoadScalar || changes_memory(step);
-    if (reaches && !prepared_of_.count(step.index)) return false;
-  }
   return std::none_of(out_->prepared.begin(), out_->prepared.end(), [](const Prepared& at) {
     return at.narrow && at.space != ptx::Space::Shared;
   });
 }
 
 // Goes to `otherwise` unless the word is this number.
-void Emitter::expect(const Reg& word, uint64_t number, Label otherwise) {
+void Emitter::expect(const Reg& word, uint64_t number, const Label& otherwise) {
   Reg differs = word;
   if (number != 0) {
     differs = t_.word();
@@ -32,7 +27,8 @@ void Emitter::expect(const Reg& word, uint64_t number, Label otherwise) {
   t_.jump_if(differs, true, otherwise);
 }
 
-void Emitter::expect_header(uint32_t slot, const Pattern2& steps, bool narrow, Label otherwise) {
+void Emitter::expect_header(uint32_t slot, const Pattern2& steps, bool narrow,
+                            const Label& otherwise) {
   if (expected_.count(slot)) return;
   if (otherwise.id() == refused_.id()) expected_.insert(slot);
   const uint32_t bytes = narrow ? 4 : 8;
@@ -54,7 +50,7 @@ void Emitter::expect_header(uint32_t slot, const Pattern2& steps, bool narrow, L
 }
 
 // Is all of it inside of the memory?
-void Emitter::expect_inside(const Prepared& at, const Reg& base, Label otherwise) {
+void Emitter::expect_inside(const Prepared& at, const Reg& base, const Label& otherwise) {
   Reg begin = t_.word(), end = t_.word(), limit = t_.word();
   t_.word_add(begin, base, at.first);
   t_.word_add(end, begin, static_cast<int64_t>(at.bytes));
@@ -69,12 +65,8 @@ void Emitter::expect_inside(const Prepared& at, const Reg& base, Label otherwise
     t_.load_word(low, cached, part(offsetof(Worker::CachedRegion, begin)), 8);
     t_.load_word(limit, cached, part(offsetof(Worker::CachedRegion, end)), 8);
     t_.jump_if_above(low, begin, otherwise);
-    if (at.writes) {
-      Reg writable = t_.word();
-      t_.load_word(writable, cached, part(offsetof(Worker::CachedRegion, writable)), 4);
-      t_.word_unary(Does::Not, Number::U64, writable, writable);
-      t_.jump_if_bits(writable, 1, otherwise);
-    }
+    if (at.writes)
+      expect_writable(cached, part(offsetof(Worker::CachedRegion, writable)), otherwise);
   }
   t_.jump_if_above(begin, limit, otherwise);  // it may be below 0, or go around
   t_.jump_if_above(end, limit, otherwise);
@@ -113,6 +105,54 @@ void Emitter::place_itself(const Prepared& at, const Reg& pointer) {
     t_.bind(done);
   }
   t_.release(mark);
+}
+
+// The same of addresses that change: the words of the table are what Entry::reach() would find. An
+// address that was seen there before has to be in the region; else it may be that of another Op.
+void Emitter::reach_itself(uint32_t index) {
+  const Reach& at = out_->reaches[index];
+  const Target::Mark mark = t_.mark();
+  Reg begin = t_.word(), size = t_.word(), move = t_.word(), span = t_.word();
+  if (at.space == ptx::Space::Shared) {
+    t_.constant_word(begin, 0);
+    t_.load_word(size, t_.pass(), offsetof(Pass, shared_bytes), 8);
+    t_.load_word(move, t_.pass(), offsetof(Pass, shared), 8);
+  } else {
+    Reg cached = t_.word(), seen = t_.word();
+    t_.load_word(cached, t_.pass(), offsetof(Pass, cache), 8);
+    const int64_t entry =
+        int64_t{cache_index_(at.op)} * static_cast<int64_t>(sizeof(Worker::CachedRegion));
+    const auto part = [&](size_t offset) { return entry + static_cast<int64_t>(offset); };
+    t_.load_word(begin, cached, part(offsetof(Worker::CachedRegion, begin)), 8);
+    t_.load_word(size, cached, part(offsetof(Worker::CachedRegion, end)), 8);
+    t_.jump_if_above(begin, size, refused_);  // none yet
+    t_.word_binary(Does::Sub, Number::U64, size, size, begin);
+    t_.load_word(seen, t_.pass(), offsetof(Pass, seen), 8);
+    t_.load_word(seen, seen, int64_t{index} * 8, 8);
+    t_.word_binary(Does::Sub, Number::U64, seen, seen, begin);
+    t_.jump_if_above(seen, size, refused_);
+    if (at.align > 1) t_.jump_if_bits(begin, at.align - 1, refused_);
+    if (at.writes)
+      expect_writable(cached, part(offsetof(Worker::CachedRegion, writable)), refused_);
+    t_.constant_word(move, 0);
+  }
+  t_.constant_word(span, at.span);
+  t_.jump_if_above(span, size, refused_);
+  t_.word_binary(Does::Sub, Number::U64, size, size, span);
+  const auto word = [&](uint32_t which) {
+    return static_cast<int64_t>(out_->prepared.size() + size_t{index} * 3 + which) * 8;
+  };
+  t_.store_word(begin, table_, word(0), 8);
+  t_.store_word(size, table_, word(1), 8);
+  t_.store_word(move, table_, word(2), 8);
+  t_.release(mark);
+}
+
+void Emitter::expect_writable(const Reg& cached, int64_t offset, const Label& otherwise) {
+  Reg writable = t_.word();
+  t_.load_word(writable, cached, offset, 4);
+  t_.word_unary(Does::Not, Number::U64, writable, writable);
+  t_.jump_if_bits(writable, 1, otherwise);
 }
 
 // Of 32 lanes: what they are and what they would be, base and step, differ in no bit.

@@ -76,11 +76,21 @@ bool Emitter::prepare_places() {
 void Emitter::find_pointers() {
   out_->checks_itself = may_check_itself();
   for (size_t i = 0; i < out_->prepared.size(); ++i) pointers_.push_back(t_.new_word());
+  if (out_->checks_itself) {
+    for (const Step& step : plan_.steps) {
+      if (reaches_memory(step) && !prepared_of_.count(step.index)) reach_of(step);
+    }
+    // Where a branch leads around an access, its region may be known to nobody yet.
+    out_->checks_itself =
+        std::none_of(out_->reaches.begin(), out_->reaches.end(),
+                     [](const Reach& at) { return at.optional && at.space != ptx::Space::Shared; });
+  }
   if (!out_->checks_itself) {
     for (size_t i = 0; i < out_->prepared.size(); ++i)
       t_.load_word(pointers_[i], table_, static_cast<int64_t>(i) * 8, 8);
     return;
   }
+  for (uint32_t i = 0; i < out_->reaches.size(); ++i) reach_itself(i);
   // What has to hold first: the others then need not look at it again.
   for (bool optional : {false, true}) {
     for (size_t i = 0; i < out_->prepared.size(); ++i) {
@@ -152,24 +162,36 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
 
 // The words of the table: where the memory begins, how far beyond it an access may begin, and what
 // an address is to be moved by.
-Reg Emitter::reach_word(const Step& step, uint32_t which) {
+Reach& Emitter::reach_of(const Step& step) {
   auto [place, added] =
       reach_of_.try_emplace(step.index, static_cast<uint32_t>(out_->reaches.size()));
   if (added)
     out_->reaches.push_back({static_cast<ptx::Space>(step.op.z), step.index, 0,
                              changes_memory(step), is_behind_branch(step)});
+  Reach& reach = out_->reaches[place->second];
+  if (is_checked_at_once(step)) {
+    const auto [least, most] = range(plan_.variables[*step.a].steps);
+    const uint64_t span = static_cast<uint64_t>(most - least) + bytes_of(step.meaning.type);
+    reach.span = std::max(reach.span, span);
+  } else {
+    reach.span = std::max<uint64_t>(reach.span, bytes_of(step.meaning.type));
+    reach.align = std::max(reach.align, step.align);
+  }
+  return reach;
+}
+
+Reg Emitter::reach_word(const Step& step, uint32_t which) {
+  reach_of(step);
   Reg word = t_.word();
-  const size_t at = out_->prepared.size() + size_t{place->second} * 3 + which;
+  const size_t at = out_->prepared.size() + size_t{reach_of_[step.index]} * 3 + which;
   t_.load_word(word, table_, static_cast<int64_t>(at) * 8, 8);
   return word;
 }
 
-void Emitter::check_reach(const Step& step, const Reg& address, uint64_t span, Reg* where) {
+void Emitter::check_reach(const Step& step, const Reg& address, Reg* where) {
   Reg from = t_.word();
   t_.word_binary(Does::Sub, Number::U64, from, address, reach_word(step, 0));
   bail_if_above(from, reach_word(step, 1));
-  Reach& reach = out_->reaches[reach_of_[step.index]];
-  reach.span = std::max(reach.span, span);
   const uint32_t bytes = bytes_of(step.meaning.type);
   t_.jump_if_bits(address, bytes - 1, bail());
   if (step.align > bytes) {  // of all elements: this one may begin behind the first
@@ -183,13 +205,12 @@ void Emitter::check_reach(const Step& step, const Reg& address, uint64_t span, R
 
 bool Emitter::load_changing(const Step& step) {
   const Variable& v = plan_.variables[*step.a];
-  const auto [least, most] = range(v.steps);
+  const int64_t least = range(v.steps).first;
   Reg address = t_.word(), where;
   t_.word_add(address, word_of(*step.a), step.op.imm);
   if (step.op.x & kAddress32) t_.word_extend(false, address, address);
   t_.word_add(address, address, least);
-  check_reach(step, address, static_cast<uint64_t>(most - least) + bytes_of(step.meaning.type),
-              &where);
+  check_reach(step, address, &where);
   load_from(step, where, -least, v.steps);
   return true;
 }
@@ -241,11 +262,7 @@ void Emitter::bail_if_any(const Gathered& all, uint32_t align) {
 
 // Where each lane's memory is, two vectors of 64 bits a strip: one check for all of them.
 void Emitter::addresses_of(const Step& step, std::vector<Reg>* from) {
-  const uint32_t bytes = bytes_of(step.meaning.type);
   const Reg begin = reach_word(step, 0), limit = reach_word(step, 1), move = reach_word(step, 2);
-  Reach& reach = out_->reaches[reach_of_[step.index]];
-  reach.span = std::max<uint64_t>(reach.span, bytes);
-  reach.align = std::max(reach.align, step.align);
   Reg shift = t_.word(), base = t_.word();
   t_.constant_word(shift,
                    plan_.variables[*step.a].bytes == 8 ? static_cast<uint64_t>(step.op.imm) : 0);

@@ -20,13 +20,12 @@ bool Emitter::place_store(const Step& step, std::vector<Reg>* where) {
     addresses_of(step, where);
     return true;
   }
-  const uint32_t bytes = bytes_of(step.meaning.type);
-  const auto [least, most] = range(plan_.variables[*step.a].steps);
+  const int64_t least = range(plan_.variables[*step.a].steps).first;
   Reg address = t_.word(), at;
   t_.word_add(address, word_of(*step.a), step.op.imm);
   if (step.op.x & kAddress32) t_.word_extend(false, address, address);
   t_.word_add(address, address, least);
-  check_reach(step, address, static_cast<uint64_t>(most - least) + bytes, &at);
+  check_reach(step, address, &at);
   Reg first = t_.word();
   t_.word_add(first, at, -least - step.op.imm);
   where->push_back(first);

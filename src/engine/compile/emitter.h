@@ -109,9 +109,11 @@ class Emitter {
 
   // emit_checks.cpp
   bool may_check_itself() const;
-  void expect(const Reg& word, uint64_t number, Label otherwise);
-  void expect_header(uint32_t slot, const Pattern2& steps, bool narrow, Label otherwise);
-  void expect_inside(const Prepared& at, const Reg& base, Label otherwise);
+  void expect(const Reg& word, uint64_t number, const Label& otherwise);
+  void expect_header(uint32_t slot, const Pattern2& steps, bool narrow, const Label& otherwise);
+  void expect_inside(const Prepared& at, const Reg& base, const Label& otherwise);
+  void expect_writable(const Reg& cached, int64_t offset, const Label& otherwise);
+  void reach_itself(uint32_t index);
   void expect_lanes(const Variable& v);
   void expect_variable(const Variable& v);
   void place_itself(const Prepared& at, const Reg& pointer);
@@ -126,7 +128,8 @@ class Emitter {
   void store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset);
   std::optional<Reg> mask_of(const Step& step, uint32_t strip);
   Reg reach_word(const Step& step, uint32_t which);
-  void check_reach(const Step& step, const Reg& address, uint64_t span, Reg* where);
+  Reach& reach_of(const Step& step);
+  void check_reach(const Step& step, const Reg& address, Reg* where);
   uint32_t strip_count(uint32_t variable) const {
     return plan_.variables[variable].kept == Kept::Vector ? strips_ : 1;
   }

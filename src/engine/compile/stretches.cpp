@@ -203,6 +203,7 @@ uint32_t Entry::run_once() {
             nullptr,
             0,
             nullptr,
+            nullptr,
             0};
   const uint32_t exit = code(&pass);
   if (exit == 0 || made_.exits[exit - 1].early) [[unlikely]]
@@ -246,6 +247,7 @@ uint32_t Entry::run() {
               &warp_,
               nullptr,
               0,
+              nullptr,
               nullptr,
               0};
     exit = code(&pass);
@@ -331,6 +333,12 @@ Compiled::State compile_timed(Stretch& stretch, Compiled& compiled, Warp& warp) 
   return exit != kRefused ? exit : run_refused(stretch, compiled, warp, pass);
 }
 
+// Which regions served last: they are looked for again.
+void forget(Compiled& compiled) {
+  for (size_t i = 0; i < compiled.made->reaches.size(); ++i)
+    compiled.seen[i].store(0, std::memory_order_relaxed);
+}
+
 void note_miss(const Stretch& stretch, Compiled& compiled, uint32_t entered) {
   const uint32_t allowed = stretch.phase.loops ? kMissesAllowed : kMissesWithoutLoops;
   const uint32_t missed = compiled.missed.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -364,13 +372,18 @@ const Op* left_by(const Compiled& compiled, uint32_t exit, Warp& warp, uint64_t 
   pass.shared = warp.block->shared;
   pass.shared_bytes = warp.block->shared_bytes;
   pass.cache = &warp.worker->cached(nullptr);
+  uint64_t table[kMostWords];  // for what the code finds itself
+  pass.table = table;
+  pass.seen = compiled.seen.get();
   pass.first_lane = pass.looked = 0;
   pass.ran = 0;
   const uint32_t exit = warp.turn > 0 ? run_checked(stretch, compiled, warp, pass) : 0;
   if (exit == 0 || compiled.ways[exit - 1].early) [[unlikely]]
     note_miss(stretch, compiled, count);
-  if (exit == 0) [[unlikely]]
+  if (exit == 0) [[unlikely]] {
+    forget(compiled);
     return nullptr;
+  }
   *done = true;
   return left_by(compiled, exit, warp, pass.budget, pass.ran);
 }

@@ -34,6 +34,7 @@ struct Pass {
   std::byte* shared;
   uint64_t shared_bytes;
   const void* cache;  // of the worker: the first entry of what Worker::cached() gives
+  const void* seen;   // Compiled::seen
   uint32_t looked;    // not 0: regions have been looked for
 };
 // What such code returns where something does not hold.
