@@ -143,7 +143,10 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
       const int64_t at = offset + rise(steps, first);
       const Reg to = result(*step.d, s, h);
       const Target::Mark mark = t_.mark();
-      if (steps.step == 0) {
+      // The lanes of a row that read one place: of the strip before, they have it.
+      if (steps.step == 0 && h == 0 && s > 0 && at == offset + rise(steps, first - lanes)) {
+        t_.copy(to, result(*step.d, s - 1, 0));
+      } else if (steps.step == 0) {
         t_.load_splat(to, base, at, bytes);
       } else if (steps.step == int64_t{bytes}) {
         t_.load(to, base, at);

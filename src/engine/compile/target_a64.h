@@ -93,8 +93,11 @@ class A64 final : public Target {
     cc_.str(v(from), at(base, offset, 16));
   }
   void load_splat(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
-    Gp where = temporary_word();
-    word_add(where, base, offset);
+    Gp where = x(base);
+    if (offset != 0) {
+      where = temporary_word();
+      word_add(where, base, offset);
+    }
     if (bytes == 8)
       cc_.ld1r(v(to).d2(), a64::ptr(where));
     else
