@@ -26,6 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 _FOREIGN_WORKER = "https://unpkg.com/iframe-worker/shim"
 _WORKER = "assets/worker.js"
+_STYLE = "assets/site.css"
+# Sources have 100 columns: the page is wide enough for them.
+_CSS = ".md-grid { max-width: 72rem; }\n"
 _ROW = re.compile(r"^\| \[[^]]*\]\(([^)#]+\.md)\)", re.MULTILINE)
 _OUTSIDE = re.compile(
     r"\[([^]]+)\]\((?:\.\./)+(?:src|runtime|kernels|tests|tools|benchmarks)/[^)]*\)"
@@ -59,6 +62,13 @@ def navigation(docs: Path = DOCS) -> list[dict[str, Any]]:
     return sections
 
 
+def _palette(media: str, scheme: str, icon: str, following: str) -> dict[str, Any]:
+    return {
+        "media": f"(prefers-color-scheme{media})", "scheme": scheme, "primary": "black",
+        "toggle": {"icon": f"material/{icon}", "name": f"Theme: {following}"},
+    }  # fmt: skip
+
+
 def configuration(to: Path) -> dict[str, Any]:
     return {
         "site_name": "kiln",
@@ -72,9 +82,12 @@ def configuration(to: Path) -> dict[str, Any]:
             "name": "material",
             "font": False,  # else every page loads fonts from a server
             "features": ["navigation.tabs", "navigation.top", "search.highlight"],
+            # The first follows the reader's system, also when it changes; a button goes through
+            # them, and the browser remembers the choice.
             "palette": [
-                {"media": "(prefers-color-scheme: light)", "scheme": "default", "primary": "black"},
-                {"media": "(prefers-color-scheme: dark)", "scheme": "slate", "primary": "black"},
+                _palette("", "default", "brightness-auto", "Light"),
+                _palette(": light", "default", "brightness-7", "Dark"),
+                _palette(": dark", "slate", "brightness-4", "As the system"),
             ],
         },
         "markdown_extensions": ["tables", "toc", "pymdownx.highlight", "pymdownx.superfences"],
@@ -82,6 +95,7 @@ def configuration(to: Path) -> dict[str, Any]:
         "plugins": ["search", "offline"],
         "hooks": [str(Path(__file__))],
         "extra": {"generator": False},
+        "extra_css": [_STYLE],
         "validation": {"links": {"anchors": "warn", "unrecognized_links": "warn"}},
     }
 
@@ -115,6 +129,7 @@ def on_post_build(config: Any) -> None:
         gallery.mkdir(exist_ok=True)
         shutil.copyfile(page, gallery / page.name)
     shutil.copyfile(ROOT / "tools" / "site_worker.js", Path(config["site_dir"]) / _WORKER)
+    (Path(config["site_dir"]) / _STYLE).write_text(_CSS, encoding="utf-8")
     index = Path(config["site_dir"]) / "404.html"  # for servers; it would load the script too
     index.unlink(missing_ok=True)
 

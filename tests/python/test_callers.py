@@ -109,6 +109,12 @@ BAD = {
     "not contiguous": (lambda a: a[::2], r"(?s)not contiguous.*ascontiguousarray"),
     "dtype": (lambda a: a.astype(numpy.float64), r"(?s)tensor of f64.*convert"),
     "number": (lambda a: 3.5, r"(?s)float has no __dlpack__"),
+    "record": (lambda a: numpy.zeros(3, [("x", "f4")]), r"(?s)fix: pass an array of numbers"),
+    "dates": (lambda a: numpy.zeros(3, "M8[s]"), r"(?s)fix: pass an array of numbers"),
+    "mask": (lambda a: numpy.ma.masked_array(a, mask=a > 0), r"(?s)mask hides.*x\.filled"),
+    "gradient": (lambda a: torch.ones(3, requires_grad=True), r"(?s)fix: pass x\.detach\(\)"),
+    "sparse": (lambda a: torch.eye(3).to_sparse(), r"(?s)fix: pass x\.to_dense\(\)"),
+    "meta": (lambda a: torch.ones(3, device="meta"), r"(?s)fix: .*has memory"),
 }
 
 
@@ -117,7 +123,8 @@ def test_what_an_op_cannot_take(ops, arrays, kind):
     make, message = BAD[kind]
     bad = make(arrays[0])
     with pytest.raises(kiln.KilnError, match=message):
-        ops.mixed(arrays[0], bad) if kind == "number" else ops.mixed(bad, b=bad)
+        second = kind == "number" or isinstance(bad, torch.Tensor)  # torch takes its own first
+        ops.mixed(arrays[0], bad) if second else ops.mixed(bad, b=bad)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import numpy
 import pytest
 import torch
 
@@ -148,6 +149,47 @@ def of_a_table(table_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + tl.program_id(0) * BLOCK + at, tl.load(x_ptr + at))
 
 
+@triton.jit
+def with_bias(x, bias, out, n, scale, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at, mask=at < n, other=-7.0) * scale
+    if bias is not None:
+        v += tl.load(bias + at, mask=at < n, other=0.0)
+    tl.store(out + at, v)
+
+
+def test_a_number_too_large_for_its_type_is_infinity(target):
+    """As on a GPU: Triton casts the double to f32."""
+    out = torch.zeros(4)
+    for scale, expected in ((1e300, float("inf")), (-1e300, float("-inf"))):
+        with_bias[(1,)](torch.ones(4), None, out, 4, scale, BLOCK=4)
+        assert out.tolist() == [expected] * 4
+
+
+@pytest.mark.parametrize(
+    "name, value, why, fix",
+    [
+        ("x", numpy.ones(4, "f4"), "numpy.ndarray: Triton takes tensors", "torch.from_numpy"),
+        ("x", numpy.ones(4, ">f4"), "the other byte order", "newbyteorder"),
+        ("x", [1.0, 2.0], "list: Triton takes", "a tuple, or a tensor"),
+        ("x", torch.eye(4).to_sparse(), "torch.sparse_coo", "to_dense"),
+        ("x", torch.ones(4, device="meta"), "the device 'meta'", "pass a CPU tensor"),
+        ("n", numpy.int64(4), "numpy.int64: Triton takes", r"n.item\(\)"),
+        ("n", 1 << 64, "int: Triton takes", "64 bits"),
+        ("scale", "2", "str: Triton takes", "scale: tl.constexpr"),
+    ],
+)
+def test_an_argument_that_triton_does_not_take_is_named(target, name, value, why, fix):
+    given = {"x": torch.ones(4), "n": 4, "scale": 1.0, name: value}
+    with pytest.raises(kiln.KilnError, match=rf"(?s)cannot pass '?{name}'? .*{why}.*fix: .*{fix}"):
+        with_bias[(1,)](bias=None, out=torch.zeros(4), BLOCK=4, **given)
+
+
+def test_a_grid_that_is_too_large_says_where_there_is_room(target):
+    with pytest.raises(kiln.KilnError, match=r"(?s)\(1,70000,1\).*fix: .*first dimension"):
+        with_bias[(1, 70000)](torch.ones(4), None, torch.zeros(4), 4, 1.0, BLOCK=4)
+
+
 def test_a_table_of_pointers(target):
     parts = [torch.randn(64) for _ in range(3)]
     table = torch.tensor([part.data_ptr() for part in parts])
@@ -256,6 +298,21 @@ def test_a_fault_names_the_line_and_the_tensor(target):
     )
     with pytest.raises(kiln.KilnError, match=rf"(?s)test_triton\.py:{line}.*tensor 'x_ptr'"):
         unmasked[(1,)](torch.zeros(100), torch.zeros(100), 100, BLOCK=128)
+
+
+def test_what_newer_tritons_write_becomes_what_the_engine_reads():
+    """As 3.9 writes it, whichever Triton is installed."""
+    from kiln._triton.dialect import for_engine
+
+    asm = ["// begin inline asm", ".loc 1 6 2 // a.py:6", "ld.global.b32 %r1, [%rd1];"]
+    text = "\n".join(
+        [".loc 1 5 2", *asm, "// end inline asm", "mov.b32 %r5, k_param_0;",
+         "mov.b32 %r6, k_param_1;", "cvt.u64.u32 %rd3, %r5;", "add.u32 %r7, %r6, 1;", ""]
+    )  # fmt: skip
+    assert for_engine(text) == "\n".join(
+        [".loc 1 5 2", asm[0], asm[2], "// end inline asm", "mov.b32 %r6, k_param_1;",
+         "mov.b64 %rd3, k_param_0;", "add.u32 %r7, %r6, 1;", ""]
+    )  # fmt: skip
 
 
 def test_refuses_targets_that_the_engine_lacks():

@@ -79,6 +79,11 @@ def _library() -> Any:
 def find_route(value: Any) -> bool:
     """Decides once per type who takes calls with it as the first array."""
     kind = type(value)
+    if kind.__name__ == "MaskedArray":
+        raise ArgumentError(
+            "cannot pass a masked array to an op", "the op would read what the mask hides",
+            "pass x.filled(value), or x.data to ignore the mask",
+        )  # fmt: skip
     torch = sys.modules.get("torch")
     if torch is not None and (
         isinstance(value, torch.Tensor) or hasattr(kind, "__torch_function__")
@@ -217,4 +222,19 @@ def _refused(array: Any, error: Any) -> tuple[str, str]:
     flags = getattr(array, "flags", None)
     if getattr(flags, "writeable", True) is False:
         return _CAPSULES["read_only"]
-    return f"{type(array).__name__} gives no DLPack capsule: {error}", "pass a copy of it"
+    return f"{type(array).__name__} gives no DLPack capsule: {error}", _instead(array, dtype)
+
+
+def _instead(array: Any, dtype: Any) -> str:
+    """What can be passed where DLPack has no word for the array."""
+    if getattr(dtype, "kind", "f") in "VMmSUT":
+        return "pass an array of numbers"
+    if getattr(dtype, "name", "") in ("longdouble", "clongdouble", "float128", "complex256"):
+        return "pass x.astype('float64')"
+    if getattr(array, "requires_grad", False):
+        return "pass x.detach(); for gradients pass torch's tensors only"
+    if str(getattr(array, "layout", "torch.strided")) != "torch.strided":
+        return "pass x.to_dense()"
+    if str(getattr(array, "device", "")) == "meta":
+        return "pass an array that has memory"
+    return "pass a copy of it"

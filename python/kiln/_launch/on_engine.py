@@ -132,7 +132,8 @@ class EngineModule:
             return KilnError(*split_error(text))
         what, _, why = text.partition(": ")
         if what.startswith("cannot launch") and why:
-            return KilnError(what, why)
+            large = why.startswith("the grid") and "larger" in why
+            return KilnError(what, why, "put more of it into the first dimension" if large else "")
         return KilnError(f"{short_name(kernel)} failed on the engine", text)
 
 

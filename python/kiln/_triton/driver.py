@@ -13,6 +13,7 @@ from triton.backends.driver import DriverBase
 
 from .._launch.on_engine import EngineModule
 from .._launch.ptx_text import read_ptx
+from .dialect import for_engine
 from .launcher import EngineLauncher, Loaded
 from .target import Target, default_target
 
@@ -94,7 +95,7 @@ class Utils:
         """Module, function, registers, spills and threads per block. The engine has no register
         file: it reports 32 per thread, as its cudaFuncGetAttributes does, for scripts compute
         occupancy from them."""
-        text = binary.decode() if isinstance(binary, bytes) else binary
+        text = for_engine(binary.decode() if isinstance(binary, bytes) else binary)
         module = EngineModule(text, read_ptx(text, name).arch)
         return module, Loaded(module, name), _REGISTERS, 0, 1024
 

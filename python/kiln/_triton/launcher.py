@@ -50,11 +50,13 @@ class Values:
             self.values.append(self._pointer(name, value).to_bytes(8, "little"))
         elif kind in _INTEGER_BYTES:
             bits = _INTEGER_BYTES[kind] * 8
+            if bits == 64 and not -(1 << 63) <= int(value) < 1 << 64:
+                raise OverflowError  # of Triton before 3.6, which does not look; see refusals.py
             self.values.append((int(value) & ((1 << bits) - 1)).to_bytes(bits // 8, "little"))
         elif kind == "bf16":
             self.values.append(_bfloat16(float(value)))
         elif kind in _FLOATS:
-            self.values.append(struct.pack(_FLOATS[kind], value))
+            self.values.append(_rounded(_FLOATS[kind], value))
         else:
             raise KilnError(
                 f"cannot pass '{name}' to {self.kernel}",
@@ -114,9 +116,17 @@ def _pointed_to(array: Any) -> Iterator[Memory]:
             yield found
 
 
+def _rounded(form: str, value: float) -> bytes:
+    """As a cast in C: beyond the largest number lies infinity, not an error."""
+    try:
+        return struct.pack(form, value)
+    except OverflowError:
+        return struct.pack(form, float("inf") if value > 0 else float("-inf"))
+
+
 def _bfloat16(value: float) -> bytes:
     """Rounded to nearest, ties to even, as Triton's launcher does."""
-    bits = int.from_bytes(struct.pack("<f", value), "little")
+    bits = int.from_bytes(_rounded("<f", value), "little")
     if value == value:
         bits += 0x7FFF + ((bits >> 16) & 1)
     return (bits >> 16).to_bytes(2, "little")

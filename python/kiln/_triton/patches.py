@@ -23,7 +23,9 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
+from ..errors import KilnError
 from .driver import EngineDriver
+from .refusals import refusal
 from .torch_cuda import about_the_target, without_a_gpu
 
 _thread = threading.local()
@@ -132,7 +134,14 @@ class Patches:
         def run(function: Any, *arguments: Any, **named: Any) -> Any:
             chosen = self._for(arguments, named)
             with _driver_for(chosen):
-                kernel = old(function, *arguments, **named)
+                try:
+                    kernel = old(function, *arguments, **named)
+                except (TypeError, OverflowError, RuntimeError) as error:
+                    # On the engine: what a GPU's driver refuses is between it and Triton.
+                    why = refusal(function, arguments, named) if on_engine() else None
+                    if why is None or isinstance(error, KilnError):
+                        raise
+                    raise why from None
                 # What a warm-up compiled is loaded when it is first used, by the driver of then.
                 if chosen is not None and isinstance(kernel, triton_compiler.CompiledKernel):
                     kernel._init_handles()

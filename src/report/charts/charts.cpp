@@ -70,7 +70,7 @@ struct Scale {
     }
     const double step = round_step(range.high - range.low, wanted);
     for (double v = std::ceil(range.low / step) * step; v <= range.high + 1e-9 * step; v += step)
-      out.push_back(v);
+      out.push_back(std::abs(v) < 1e-9 * step ? 0 : v);  // not "-0"
     return out;
   }
 };
