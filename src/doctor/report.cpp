@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are findings shown?
+// What do findings come to, by area, and which facts are worth showing?
 #include "doctor/report.h"
 
 #include <fmt/format.h>
@@ -15,29 +15,6 @@ namespace {
 
 constexpr Area kAreas[] = {Area::Tools,  Area::Cuda,    Area::Torch,   Area::Gpu,  Area::Memory,
                            Area::Caches, Area::Library, Area::Project, Area::Timed};
-
-struct Mark {
-  std::string_view text, color;
-};
-Mark mark_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::Fail:
-      return {"[x]", "\x1b[1;31m"};
-    case Verdict::Warn:
-      return {"[!]", "\x1b[1;33m"};
-    case Verdict::Ok:
-      return {"[ok]", "\x1b[1;32m"};
-    case Verdict::Skip:
-      return {"[-]", "\x1b[2m"};
-  }
-  return {"", ""};
-}
-
-std::string painted(Verdict verdict, const ReportStyle& style) {
-  Mark mark = mark_of(verdict);
-  std::string padded = fmt::format("{:<4}", mark.text);
-  return style.color ? fmt::format("{}{}\x1b[0m", mark.color, padded) : padded;
-}
 
 std::string program_text(const char* name, const Program& program) {
   if (!program.found()) return fmt::format("no {}", name);
@@ -107,73 +84,24 @@ Verdict verdict_of(Area area, const std::vector<CheckResult>& results) {
   return verdict;
 }
 
-std::string last_line(const std::vector<CheckResult>& results) {
-  auto count = [&](Verdict verdict) {
-    return std::count_if(results.begin(), results.end(), [&](const CheckResult& result) {
-      return result.finding.verdict == verdict;
-    });
-  };
-  auto faults = count(Verdict::Fail), warnings = count(Verdict::Warn);
-  if (!faults && !warnings) return "no faults found\n";
-  auto curable = std::count_if(results.begin(), results.end(), [](const CheckResult& result) {
-    return result.finding.verdict >= Verdict::Warn && result.finding.cure != Cure::None;
-  });
-  return fmt::format("{} {}, {} {}{}\n", faults, faults == 1 ? "fault" : "faults", warnings,
-                     warnings == 1 ? "warning" : "warnings",
-                     curable ? fmt::format("; kiln doctor --fix fixes {}", curable) : "");
-}
-
 }  // namespace
 
-std::string report_text(const Facts& facts, const std::vector<CheckResult>& results,
-                        const ReportStyle& style) {
-  std::string out;
+results::DoctorReport report_of(const Facts& facts, const std::vector<CheckResult>& found) {
+  results::DoctorReport report;
+  report.verdict = name_of(worst(found));
   for (Area area : kAreas) {
-    Verdict verdict = verdict_of(area, results);
+    const Verdict verdict = verdict_of(area, found);
     if (verdict == Verdict::Skip) continue;
-    out += fmt::format("{} {:<15} {}\n", painted(verdict, style), name_of(area),
-                       summary_of(area, facts));
-    for (const CheckResult& result : results) {
-      const Finding& finding = result.finding;
-      if (result.check->area != area) continue;
-      if (finding.verdict >= Verdict::Warn) {
-        out += fmt::format("       {} {}: {}\n", finding.verdict == Verdict::Fail ? "x" : "!",
-                           result.check->name, finding.reason);
-        if (!finding.fix.empty()) out += fmt::format("         fix: {}\n", finding.fix);
-      } else if (style.verbose) {
-        out += fmt::format("       {} {}: {}\n", finding.verdict == Verdict::Ok ? "." : "-",
-                           result.check->name, finding.reason);
-      }
-    }
+    report.areas.push_back(
+        {std::string(name_of(area)), std::string(name_of(verdict)), summary_of(area, facts)});
   }
-  if (style.verbose) {
-    out += "\n";
-    for (const auto& [name, value] : list_facts(facts))
-      out += fmt::format("{:<22} {}\n", name, value);
-    out += "\n";
-  }
-  return out + last_line(results);
-}
-
-Json report_json(const Facts& facts, const std::vector<CheckResult>& results) {
-  Json areas = Json::array(), rows = Json::array(), known = Json::object();
-  for (Area area : kAreas) {
-    Verdict verdict = verdict_of(area, results);
-    if (verdict == Verdict::Skip) continue;
-    areas.push_back({{"name", name_of(area)},
-                     {"verdict", name_of(verdict)},
-                     {"summary", summary_of(area, facts)}});
-  }
-  for (const CheckResult& result : results)
-    rows.push_back({{"number", result.check->number},
-                    {"name", result.check->name},
-                    {"area", name_of(result.check->area)},
-                    {"verdict", name_of(result.finding.verdict)},
-                    {"reason", result.finding.reason},
-                    {"fix", result.finding.fix}});
-  for (const auto& [name, value] : list_facts(facts)) known[name] = value;
-  return {
-      {"verdict", name_of(worst(results))}, {"areas", areas}, {"checks", rows}, {"facts", known}};
+  for (const CheckResult& one : found)
+    report.checks.push_back({one.check->number, std::string(one.check->name),
+                             std::string(name_of(one.check->area)),
+                             std::string(name_of(one.finding.verdict)), one.finding.reason,
+                             one.finding.fix, one.finding.cure != Cure::None});
+  report.facts = list_facts(facts);
+  return report;
 }
 
 std::vector<std::pair<std::string, std::string>> list_facts(const Facts& facts) {

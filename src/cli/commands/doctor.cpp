@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kiln doctor`: what on this machine, in this library or in this project keeps kernels from being
 // built or run, and what fixes it?
+#include "report/doctor.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -101,17 +103,17 @@ Result<int> run(Options& options, Context& context) {
     return 0;
   }
   TRY(doctor::Facts facts, gather(options, context));
-  std::vector<doctor::CheckResult> results = asked_for(options, doctor::run_checks(facts));
-  std::set<doctor::Cure> cures = cures_of(results);
+  std::vector<doctor::CheckResult> found = asked_for(options, doctor::run_checks(facts));
+  std::set<doctor::Cure> cures = cures_of(found);
   bool fix = options.fix && !cures.empty();
+  const results::DoctorReport shown = doctor::report_of(facts, found);
   // One JSON value: that of the fix, where there is something to fix.
   if (!context.json)
-    context.print(
-        doctor::report_text(facts, results, {context.terminal.color_out, context.verbose}));
+    context.print(report::doctor_text(shown, {context.terminal.color_out, context.verbose}));
   else if (!fix)
-    context.print_json(doctor::report_json(facts, results));
+    context.print_json(results::to_json(shown));
   if (fix) CHECK_OK(mend(facts, std::move(cures), options.dry_run, context));
-  return doctor::worst(results) == doctor::Verdict::Fail ? 1 : 0;
+  return doctor::worst(found) == doctor::Verdict::Fail ? 1 : 0;
 }
 
 Run setup(CLI::App& app) {
