@@ -19,9 +19,8 @@ constexpr DoctorMark kDoctorMarks[] = {
 };
 
 const DoctorMark& mark_of_verdict(std::string_view verdict) {
-  const auto* found =
-      std::find_if(std::begin(kDoctorMarks), std::end(kDoctorMarks),
-                   [&](const DoctorMark& mark) { return mark.verdict == verdict; });
+  const auto* found = std::find_if(std::begin(kDoctorMarks), std::end(kDoctorMarks),
+                                   [&](const DoctorMark& mark) { return mark.verdict == verdict; });
   return found == std::end(kDoctorMarks) ? kDoctorMarks[3] : *found;
 }
 
@@ -42,9 +41,9 @@ std::string counts_line(const std::vector<results::DoctorCheck>& checks) {
   };
   const auto faults = count("fault"), warnings = count("warning");
   if (!faults && !warnings) return "no faults found\n";
-  const auto fixable =
-      std::count_if(checks.begin(), checks.end(),
-                    [](const auto& check) { return is_trouble(check) && check.fixes_itself; });
+  const auto fixable = std::count_if(checks.begin(), checks.end(), [](const auto& check) {
+    return is_trouble(check) && check.fixes_itself;
+  });
   return fmt::format("{} {}, {} {}{}\n", faults, faults == 1 ? "fault" : "faults", warnings,
                      warnings == 1 ? "warning" : "warnings",
                      fixable ? fmt::format("; kiln doctor --fix fixes {}", fixable) : "");
@@ -55,7 +54,8 @@ std::string counts_line(const std::vector<results::DoctorCheck>& checks) {
 std::string doctor_text(const results::DoctorReport& report, const DoctorStyle& style) {
   std::string out;
   for (const results::DoctorArea& area : report.areas) {
-    out += fmt::format("{} {:<15} {}\n", painted_mark(area.verdict, style), area.name, area.summary);
+    out +=
+        fmt::format("{} {:<15} {}\n", painted_mark(area.verdict, style), area.name, area.summary);
     for (const results::DoctorCheck& check : report.checks) {
       if (check.area != area.name || !(is_trouble(check) || style.verbose)) continue;
       out += fmt::format("       {} {}: {}\n", mark_of_verdict(check.verdict).of_check, check.name,
