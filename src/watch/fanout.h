@@ -24,6 +24,8 @@ class Fanout : public engine::Sink {
       if (watcher.wanted() >> bit & 1) listeners_[bit].push_back(&watcher);
     }
     watchers_.push_back(&watcher);
+    const auto& of_accesses = listeners_[std::countr_zero(uint32_t{engine::kAccessEvents})];
+    sees_accesses_ = of_accesses.size() == 1 ? of_accesses[0] : nullptr;
   }
   bool empty() const { return watchers_.empty(); }
 
@@ -35,7 +37,13 @@ class Fanout : public engine::Sink {
 
   uint32_t wanted() const override { return wanted_; }
   bool can_merge() const override { return merges_; }
-  void on(const engine::AccessEvent& e) override { pass(e, engine::kAccessEvents); }
+  // Most events are accesses, and most often one watcher wants them.
+  void on(const engine::AccessEvent& e) override {
+    if (sees_accesses_) [[likely]]
+      sees_accesses_->on(e);
+    else
+      pass(e, engine::kAccessEvents);
+  }
   void on(const engine::InstructionEvent& e) override { pass(e, engine::kInstructionEvents); }
   void on(const engine::StretchEvent& e) override { pass(e, engine::kStretchEvents); }
   void on(const engine::ValueEvent& e) override { pass(e, engine::kValueEvents); }
@@ -70,6 +78,7 @@ class Fanout : public engine::Sink {
   std::vector<std::unique_ptr<engine::Sink>> owned_;
   // By bit: asking each watcher for each event took longer than some of them take for it.
   std::vector<engine::Sink*> listeners_[kBits];
+  engine::Sink* sees_accesses_ = nullptr;  // alone
   uint32_t wanted_ = 0;
   bool merges_ = true;
 };

@@ -201,15 +201,39 @@ void RaceChecker::add_words(const AccessEvent& event, const uint64_t* addresses,
   }
 }
 
+// The same of the block's own shared memory.
+void RaceChecker::add_shared_words(const AccessEvent& event, const uint64_t* addresses, Entry one,
+                                   Accessor& me) {
+  const bool has_value = event.kind == AccessKind::Store && event.strength == Strength::Weak;
+  one.key.bits |= 15u;
+  me.drop_before = me.line_before = me.shared_before;
+  Lines& lines = me.block->shared;
+  const uint64_t begin = kSharedWindow | uint64_t{me.block->uid} << kPeerShift;
+  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
+    const uint64_t address = addresses[std::countr_zero(rest)];
+    const uint64_t line = address / kLineBytes;
+    if (line >= lines.size()) continue;
+    one.lanes = rest & -rest;
+    one.words = 1u << (address % kLineBytes / kWordBytes);
+    if (has_value) one.value = stored_value(event, one.lanes);
+    me.line_address = begin | line * kLineBytes;
+    checker_.access_word(lines[line], one, me);
+  }
+}
+
 void RaceChecker::add_lanes(const AccessEvent& event, const uint64_t* addresses, const Entry& mine,
                             Accessor& me) {
   const uint32_t mask = event.by.mask;
   const bool scattered = static_cast<uint32_t>(std::popcount(mask)) >= kScattered;
-  if (scattered && event.bytes == kWordBytes && event.space != ptx::Space::Shared) {
+  if (scattered && event.bytes == kWordBytes) {
     uint64_t all = 0;
     for (uint32_t rest = mask; rest; rest &= rest - 1) all |= addresses[std::countr_zero(rest)];
-    if (all >> 56 == 0 && all % kWordBytes == 0) {
-      add_words(event, addresses, mine, me);
+    const bool shared = event.space == ptx::Space::Shared;
+    if (all % kWordBytes == 0 && (shared ? all <= kOffsetBits : all >> 56 == 0)) {
+      if (shared)
+        add_shared_words(event, addresses, mine, me);
+      else
+        add_words(event, addresses, mine, me);
       return;
     }
   }

@@ -56,6 +56,8 @@ class RaceChecker : public engine::Sink, private race::Reporter {
                  race::Accessor& me, bool scattered);
   void add_words(const engine::AccessEvent& event, const uint64_t* addresses, race::Entry one,
                  race::Accessor& me);
+  void add_shared_words(const engine::AccessEvent& event, const uint64_t* addresses,
+                        race::Entry one, race::Accessor& me);
   void add_lanes(const engine::AccessEvent& event, const uint64_t* addresses,
                  const race::Entry& mine, race::Accessor& me);
   void add_run(const engine::AccessEvent& event, const race::Entry& mine, race::Accessor& me);

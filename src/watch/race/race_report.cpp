@@ -126,8 +126,10 @@ void RaceChecker::race(const Party& earlier, const Party& later, uint64_t addres
                                          : Rule::GlobalRace;
   const bool host = a.site == kNoSite || b.site == kNoSite;
   // A race in a loop is found a million times, and is one finding.
-  const uint64_t pair = uint64_t{earlier.key.place()} << 34 | uint64_t{later.key.place()} << 8 |
-                        static_cast<uint64_t>(rule);
+  const bool same_block = earlier.block == later.block;
+  const bool same_warp = same_block && earlier.warp == later.warp;
+  const uint64_t pair = uint64_t{earlier.key.place()} << 34 | uint64_t{same_warp} << 30 |
+                        uint64_t{later.key.place()} << 8 | static_cast<uint64_t>(rule);
   uint64_t& known = known_pairs_[(pair ^ pair >> 34) % std::size(known_pairs_)];
   if (known == pair && !host && rule != Rule::SameValueRace) {
     collector_.found(rule, a.site, b.site);
@@ -162,7 +164,16 @@ void RaceChecker::race(const Party& earlier, const Party& later, uint64_t addres
   known = pair;
   results::Finding* finding =
       collector_.found(rule, a.site, b.site, host ? verb_of(a) + verb_of(b) : std::string());
-  if (finding) fill(*finding, rule, first, second, address);
+  if (finding) {
+    fill(*finding, rule, first, second, address);
+  } else if (!same_warp && !streams && !host) {
+    // What orders the threads of one warp is not enough.
+    results::Finding* known_one = collector_.known(rule, a.site, b.site);
+    if (known_one && known_one->advice.find("__syncwarp()") != std::string::npos)
+      known_one->advice =
+          advice_of(collector_.sites(), places_[first.key.place()], places_[second.key.place()],
+                    {.same_block = same_block, .same_warp = false});
+  }
 }
 
 void RaceChecker::report_notes() {

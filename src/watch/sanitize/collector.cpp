@@ -74,6 +74,13 @@ Finding* Collector::found(Rule rule, SiteId first, SiteId second, std::string_vi
   return &finding;
 }
 
+Finding* Collector::known(Rule rule, SiteId first, SiteId second) {
+  uint64_t low = sites_[first].line_id, high = sites_[second].line_id;
+  if (low > high) std::swap(low, high);
+  const auto known = known_.find(Key{low << 32 | high, static_cast<uint32_t>(rule), 0});
+  return known == known_.end() ? nullptr : &findings_.findings[known->second];
+}
+
 Finding* Collector::newest(Rule rule) {
   if (findings_.findings.empty()) return nullptr;
   Finding& last = findings_.findings.back();

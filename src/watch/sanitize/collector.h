@@ -60,6 +60,8 @@ class Collector : public engine::Sink {
   results::Finding* newest(results::Rule rule);
   // Takes it back: the checker has found its cause, and reports that.
   void withdraw_newest(results::Rule rule);
+  // The one of these lines; null: none, or there were too many.
+  results::Finding* known(results::Rule rule, SiteId first, SiteId second);
   results::FindingPlace place(SiteId site, const Who& who, std::string action) const;
   // What the host did: a copy, a fill, a call.
   results::FindingPlace host_place(std::string action, uint64_t stream) const;
