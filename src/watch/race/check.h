@@ -222,7 +222,7 @@ inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& m
   Entry* e = &pool_[head];
   if (!e->next) {
     // The same again, by further lanes of the warp perhaps.
-    if (e->key == mine.key && e->block == mine.block && e->time == mine.time &&
+    if (e->block == me.uid && e->key == mine.key && e->time == mine.time &&
         e->warps == mine.warps && e->value == mine.value &&
         (me.agreement != Agreement::None || e->lanes == mine.lanes)) {
       e->lanes |= mine.lanes;
