@@ -579,6 +579,9 @@ extern "C" bool kiln_allocator_is_fine(const void* assignment) noexcept
 extern "C" bool kiln_allocator_is_fine(const void*) noexcept { return true; }
 
 std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheIndex& cache_index) {
+  // Of random programs with calls of handlers inside of loops, one in a thousand got other bits
+  // than interpreted (seeds 22, 35, 60, 62 and 64 of tests/unit/engine/compile_test.cpp).
+  if (plan.calls) return nullptr;
   std::unique_ptr<Target> target = make_target();
   // A strip would reach over several rows.
   if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;
