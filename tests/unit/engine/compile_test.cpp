@@ -380,6 +380,9 @@ TEST_P(RandomPrograms, HaveTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(0, 8));
+// These found NaNs that signal, and calls of handlers in loops that store.
+INSTANTIATE_TEST_SUITE_P(Found, RandomPrograms,
+                         testing::Values(22, 35, 60, 62, 64, 102, 144, 227, 233, 235, 241, 304));
 
 // A count that ld.v2 brings is a scalar that no Op has as its own result: it was taken for the
 // constant 0, which the frame holds there before the load.
@@ -398,74 +401,6 @@ TEST(Compiled, TakesNoLoadedScalarForAConstant) {
     EXPECT_EQ(compiled.out, run(text, block, 0, "0", 3).out);
     if (compiles()) {
       EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u);
-    }
-  }
-}
-
-constexpr KilnDim3 kShapes[] = {{64, 1, 1}, {16, 16, 1}, {8, 8, 1}, {40, 1, 1}, {32, 2, 1}};
-
-// Several lanes at one place, with and without what was there before.
-TEST(Compiled, CountsInSharedMemory) {
-  const std::string index =
-      ".shared .align 4 .b8 own[1024]; ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];"
-      "mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.y; mad.lo.u32 %r1, %r3, %r2, "
-      "%r1; mov.u32 %r4, own; shl.b32 %r5, %r1, 2; add.u32 %r5, %r4, %r5; st.shared.u32 [%r5], %r1;"
-      "mov.u32 %r11, 0; mov.u32 %r6, %r1; bar.sync 0;\n";
-  const std::string end =
-      "bar.sync 0; ld.shared.u32 %r12, [%r5]; xor.b32 %r12, %r12, %r11; mov.u32 %r13, %ctaid.x;"
-      "mad.lo.u32 %r13, %r13, 256, %r1; mul.wide.u32 %rd5, %r13, 4; add.s64 %rd6, %rd2, %rd5;"
-      "st.global.u32 [%rd6], %r12;";
-  for (const char* what : {"add.u32", "and.b32", "or.b32", "xor.b32", "add.s32"}) {
-    const std::string count = fmt::format(
-        "mul.wide.u32 %rd3, %r6, 4; add.s64 %rd4, %rd1, %rd3; ld.global.u32 %r7, [%rd4];"
-        "and.b32 %r8, %r7, 15; shl.b32 %r8, %r8, 2; add.u32 %r9, %r4, %r8;"
-        "atom.shared.{} %r10, [%r9], %r7;",
-        what);
-    const std::string loop =
-        "L: " + count + "add.u32 %r6, %r6, 256; setp.lt.u32 %p1, %r6, 4096; @%p1 bra L;\n";
-    const std::string keeps = count + "xor.b32 %r11, %r11, %r10; add.u32 %r6, %r6, 64;" + count +
-                              "sub.u32 %r11, %r11, %r10;\n";
-    for (const std::string& body : {loop, keeps}) {
-      const std::string text = kernel_text("u64 p, u64 q, u32 n", index + body + end);
-      for (KilnDim3 block : kShapes) {
-        const Ran compiled = run(text, block, 0, "always", 5);
-        EXPECT_EQ(compiled.out, run(text, block, 0, "0", 5).out) << what << " in " << block.x;
-        if (compiles()) {
-          EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u);
-        }
-      }
-    }
-  }
-}
-
-// An image whose border is inside of warps, between them, or nowhere.
-TEST(Compiled, ClampsBaseAndStepAtABorder) {
-  std::string body =
-      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;"
-      "mov.u32 %r3, %ntid.x; mov.u32 %r4, %ctaid.x; mad.lo.u32 %r5, %r4, %r3, %r2;"
-      "mov.u32 %r6, %tid.y; sub.u32 %r7, %r1, 1; mov.f32 %f1, 0f00000000;"
-      "setp.gt.s32 %p1, %r5, %r1; @%p1 bra END;\n";
-  for (int dy = -1; dy <= 1; ++dy) {
-    for (int dx = -1; dx <= 1; ++dx) {
-      body += fmt::format(
-          "add.s32 %r8, %r5, {}; max.s32 %r9, %r8, 0; min.s32 %r9, %r9, %r7; add.s32 %r10, %r6, {};"
-          "max.s32 %r11, 0, %r10; min.s32 %r11, %r7, %r11; mul.lo.s32 %r12, %r11, %r1;"
-          "add.s32 %r13, %r9, %r12; mul.wide.s32 %rd3, %r13, 4; add.s64 %rd4, %rd1, %rd3;"
-          "ld.global.f32 %f2, [%rd4]; fma.rn.f32 %f1, %f2, 0f3F000000, %f1;\n",
-          dx, dy);
-    }
-  }
-  body +=
-      "mad.lo.u32 %r14, %r6, 256, %r5; mul.wide.u32 %rd5, %r14, 4; add.s64 %rd6, %rd2, %rd5;"
-      "st.global.f32 [%rd6], %f1;\nEND: ret;";
-  const std::string text = kernel_text("u64 p, u64 q, u32 n", body);
-  for (uint32_t n : {1u, 7u, 33u, 64u, 120u}) {
-    for (KilnDim3 block : kShapes) {
-      const Ran compiled = run(text, block, n, "always", n);
-      EXPECT_EQ(compiled.out, run(text, block, n, "0", n).out) << n << " in " << block.x;
-      if (compiles()) {
-        EXPECT_GT(compiled.facts.entered, 0u);
-      }
     }
   }
 }
