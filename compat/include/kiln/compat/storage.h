@@ -30,7 +30,6 @@ class Storage {
   Device device() const { return tensor_.device(); }
   DeviceType device_type() const { return device().type(); }
   bool is_alias_of(const Storage& other) const { return data_ == other.data_; }
-  size_t use_count() const { return tensor_.defined() ? 1 : 0; }
   operator bool() const { return tensor_.defined(); }
   const Storage* unsafeGetStorageImpl() const { return this; }
 
