@@ -9,16 +9,6 @@
 namespace kiln::callers {
 namespace {
 
-// Borrowed: None for torch, True for this library, or a callable that takes the call.
-PyObject* route_of(const Caller& caller, PyObject* array) {
-  const Ref type(PyObject_Type(array));
-  PyObject* route = PyDict_GetItemWithError(caller.support.routes, type.get());
-  if (route) return route;
-  PyObject* arguments[] = {array};
-  const Ref found(PyObject_Vectorcall(caller.support.find_route, arguments, 1, nullptr));
-  return found ? PyDict_GetItemWithError(caller.support.routes, type.get()) : nullptr;
-}
-
 // The first array by position or by name, or the first of a list; null: there is none, which is
 // torch's or the op's error.
 Ref first_array(const Caller& caller, PyObject* const* args, intptr_t count, PyObject* names) {
@@ -74,6 +64,15 @@ PyObject* call(PyObject* self, PyObject* const* args, intptr_t count, PyObject* 
 }
 
 }  // namespace
+
+PyObject* route_of(const Caller& caller, PyObject* array) {
+  const Ref type(PyObject_Type(array));
+  PyObject* route = PyDict_GetItemWithError(caller.support.routes, type.get());
+  if (route) return route;
+  PyObject* arguments[] = {array};
+  const Ref found(PyObject_Vectorcall(caller.support.find_route, arguments, 1, nullptr));
+  return found ? PyDict_GetItemWithError(caller.support.routes, type.get()) : nullptr;
+}
 
 Caller& caller_of(PyObject* self) {
   return *static_cast<Caller*>(PyCapsule_GetPointer(self, nullptr));

@@ -70,6 +70,7 @@ bool PythonCall::bind(PyObject* const* args, intptr_t count, PyObject* names) {
 }
 
 bool PythonCall::take_array(const char* name, PyObject* value, bool written, ffi::Any& to) {
+  if (!route_of(caller_, value)) return false;
   arrays_.push_back(std::make_unique<BorrowedArray>());
   BorrowedArray& array = *arrays_.back();
   switch (borrow(value, array)) {
@@ -77,6 +78,8 @@ bool PythonCall::take_array(const char* name, PyObject* value, bool written, ffi
       break;
     case Borrowed::not_an_array:
       return fail("not_an_array", name, value);
+    case Borrowed::not_a_capsule:
+      return fail("not_a_capsule", name, value);
     case Borrowed::used_capsule:
       return fail("used_capsule", name, value);
     case Borrowed::too_new:

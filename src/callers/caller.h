@@ -41,6 +41,11 @@ struct Caller {
   PyMethodDef method;
 };
 
+// Who takes calls whose first array is this one. Borrowed: None for torch, True for this library,
+// or a callable; null: no op takes arrays of this type (a mask would be lost), Python's error is
+// set.
+PyObject* route_of(const Caller& caller, PyObject* array);
+
 // What a callable is bound to: a capsule without a name, which only this library makes and reads.
 Caller& caller_of(PyObject* self);
 

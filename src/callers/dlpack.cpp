@@ -22,21 +22,23 @@ const Words& words() {
   return all;
 }
 
-bool open_capsule(BorrowedArray& to) {
-  if (PyCapsule_IsValid(to.capsule.get(), kVersioned)) {
-    auto* managed =
-        static_cast<VersionedTensor*>(PyCapsule_GetPointer(to.capsule.get(), kVersioned));
-    if (managed->major != 1) return false;
+bool is_capsule(PyObject* object, const char* name) { return PyCapsule_IsValid(object, name) != 0; }
+
+Borrowed open_capsule(BorrowedArray& to) {
+  PyObject* capsule = to.capsule.get();
+  if (is_capsule(capsule, kVersioned)) {
+    auto* managed = static_cast<VersionedTensor*>(PyCapsule_GetPointer(capsule, kVersioned));
+    if (managed->major != 1) return Borrowed::too_new;
     to.tensor = &managed->tensor;
     to.read_only = managed->flags & kReadOnly;
-    return true;
+    return Borrowed::yes;
   }
-  if (!PyCapsule_IsValid(to.capsule.get(), kPlain)) return false;
-  to.tensor = &static_cast<ManagedTensor*>(PyCapsule_GetPointer(to.capsule.get(), kPlain))->tensor;
-  return true;
+  if (is_capsule(capsule, kUsedPlain) || is_capsule(capsule, kUsedVersioned))
+    return Borrowed::used_capsule;
+  if (!is_capsule(capsule, kPlain)) return Borrowed::not_a_capsule;
+  to.tensor = &static_cast<ManagedTensor*>(PyCapsule_GetPointer(capsule, kPlain))->tensor;
+  return Borrowed::yes;
 }
-
-bool is_capsule(PyObject* object, const char* name) { return PyCapsule_IsValid(object, name) != 0; }
 
 void use_up(BorrowedArray& array) {
   PyObject* capsule = array.capsule.get();
@@ -98,9 +100,9 @@ Borrowed borrow(PyObject* array, BorrowedArray& to) {
       return Borrowed::not_an_array;
     }
   }
-  if (!open_capsule(to)) return Borrowed::too_new;
-  if (bare) use_up(to);
-  return Borrowed::yes;
+  const Borrowed opened = open_capsule(to);
+  if (opened == Borrowed::yes && bare) use_up(to);
+  return opened;
 }
 
 Ref capsule_of(ffi::TensorObject* owned, bool versioned) {

@@ -43,7 +43,8 @@ struct BorrowedArray {
   }
 };
 
-enum class Borrowed { yes, not_an_array, used_capsule, too_new, refused_by_owner };
+// not_a_capsule: what __dlpack__ returned.
+enum class Borrowed { yes, not_an_array, not_a_capsule, used_capsule, too_new, refused_by_owner };
 
 // `array` has __dlpack__, or is a capsule itself. refused_by_owner: Python's error is set.
 Borrowed borrow(PyObject* array, BorrowedArray& to);

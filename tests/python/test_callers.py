@@ -118,6 +118,49 @@ BAD = {
 }
 
 
+def test_a_mask_is_refused_wherever_it_stands(ops, arrays):
+    a, b, _ = arrays
+    hidden = numpy.ma.masked_array(b, mask=b > 0)
+    expected = ops.mixed(a, b)
+    for call in (
+        lambda: ops.mixed(a, hidden),
+        lambda: ops.mixed(a, b=hidden),
+        lambda: ops.mixed(a, hidden.view(type("Mine", (numpy.ma.MaskedArray,), {}))),
+        lambda: ops.mixed(a, b, out=hidden),
+        lambda: ops.into(a, hidden),
+        lambda: ops.count([a, hidden]),
+    ):
+        with pytest.raises(ArgumentError, match=r"(?s)mask hides.*x\.filled.*x\.data"):
+            call()
+    assert numpy.array_equal(ops.mixed(a, hidden.data), expected)
+
+
+@pytest.mark.parametrize("returned", [5, None, "dltensor"])
+def test_a_producer_that_returns_no_capsule(ops, arrays, returned):
+    class Producer:
+        def __dlpack__(self, **options):
+            return returned
+
+    for call in (
+        lambda: ops.mixed(Producer(), arrays[1]),
+        lambda: ops.mixed(arrays[0], Producer()),
+    ):
+        with pytest.raises(ArgumentError, match=r"(?s)Producer returned no DLPack capsule.*fix: "):
+            call()
+
+
+def test_a_producer_that_returns_a_used_capsule(ops, arrays):
+    capsule = arrays[0].__dlpack__()
+
+    class Producer:
+        def __dlpack__(self, **options):
+            return capsule
+
+    ops.mixed(capsule, arrays[1])
+    with pytest.raises(ArgumentError, match=r"(?s)was used before.*once"):
+        ops.mixed(Producer(), arrays[1])
+
+
 @pytest.mark.parametrize("kind", BAD)
 def test_what_an_op_cannot_take(ops, arrays, kind):
     make, message = BAD[kind]

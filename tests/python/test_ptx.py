@@ -184,6 +184,7 @@ def test_faults_name_the_kernel_and_the_argument(scale):
         ((0, 12345, 1.0, 1), "no CPU tensor of this process", "the array itself"),
         ((numpy.zeros(1, ">f4"), 0, 1.0, 1), "other byte order", "newbyteorder"),
         ((numpy.array([None]), 0, 1.0, 1), "Python objects", "array of numbers"),
+        ((numpy.ma.zeros(1, "f4"), 0, 1.0, 1), "mask hides", r"x\.filled"),
         ((torch.zeros(1, device="meta"), 0, 1.0, 1), "device 'meta'", "CPU tensor"),
         ((torch.zeros(2, 2).to_sparse(), 0, 1.0, 1), "layout", "to_dense"),
     ],

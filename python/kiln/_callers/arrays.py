@@ -11,6 +11,7 @@ import functools
 import sys
 from typing import Any, Callable, Optional
 
+from .. import _masked
 from ..abi import Library
 from ..command import PACKAGE
 from ..errors import ArgumentError, KilnError, SetupError, split_error
@@ -77,13 +78,11 @@ def _library() -> Any:
 
 
 def find_route(value: Any) -> bool:
-    """Decides once per type who takes calls with it as the first array."""
+    """Decides once per type who takes calls with it as the first array. Every array of a call comes
+    here, so that a masked one is refused wherever it stands."""
     kind = type(value)
-    if kind.__name__ == "MaskedArray":
-        raise ArgumentError(
-            "cannot pass a masked array to an op", "the op would read what the mask hides",
-            "pass x.filled(value), or x.data to ignore the mask",
-        )  # fmt: skip
+    if _masked.is_masked(value):
+        raise ArgumentError("cannot pass a masked array to an op", _masked.WHY, _masked.FIX)
     torch = sys.modules.get("torch")
     if torch is not None and (
         isinstance(value, torch.Tensor) or hasattr(kind, "__torch_function__")
@@ -182,6 +181,9 @@ def fail(kind: str, schema: str, parameter: str, value: Any, text: str) -> None:
         if kind == "not_an_array":
             why = f"{shown} has no __dlpack__: it is not an array"
         raise ArgumentError(what, why, f"the schema is {schema}")
+    if kind == "not_a_capsule":
+        why = f"the __dlpack__ of {type(value).__name__} returned no DLPack capsule"
+        raise ArgumentError(what, why, "pass an array of a library that speaks DLPack")
     words = {
         "missing": f"it has no default and was left out: {parameter}",
         "too_many": "there are more arguments than parameters",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from .. import _masked
 from .._fakes.shapes import Shape, shapes_of
 from .._fakes.syntax import DTYPES
 from ..abi import Library, OpRecord
@@ -65,6 +66,8 @@ def _check(schema: Schema, record: OpRecord, values: dict[str, Any]) -> None:
 
 
 def _shape(value: Any) -> Any:
+    if _masked.is_masked(value):
+        raise ArgumentError("cannot pass a masked array to an op", _masked.WHY, _masked.FIX)
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
         return value
     name = str(value.dtype)

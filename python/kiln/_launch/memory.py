@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from .. import _masked
 from ..errors import KilnError
 
 
@@ -61,6 +62,8 @@ def _of_tensor(value: Any, name: str) -> Memory:
 
 
 def _of_numpy(value: Any, name: str) -> Memory:
+    if _masked.is_masked(value):
+        raise KilnError(f"cannot pass {name} to a kernel", _masked.WHY, _masked.FIX)
     if not value.dtype.isnative:
         raise KilnError(
             f"cannot pass {name} to a kernel",
