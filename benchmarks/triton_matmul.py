@@ -2,7 +2,7 @@
 """How much faster is a Triton matmul on the engine than in Triton's interpreter? Prints the CPU
 time of a 512^3 fp16 matmul for sm_80 and sm_90, and of TRITON_INTERPRET=1.
 
-    python benchmarks/triton_matmul.py [--numpy FOLDER]
+    python benchmarks/triton_matmul.py [--numpy FOLDER] [--write docs/results]
 
 The interpreter of Triton 3.6 needs numpy < 2.4: pip install --target FOLDER 'numpy<2.4'.
 CPU time of all threads, the least of several runs: other work on the machine does not count.
@@ -11,7 +11,9 @@ CPU time of all threads, the least of several runs: other work on the machine do
 from __future__ import annotations
 
 import argparse
+import datetime
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = 512
+BAR = 20
 
 
 def measure(name: str, runs: int) -> None:
@@ -53,24 +56,55 @@ def measure(name: str, runs: int) -> None:
         least = min(least, time.process_time() - cpu)
         wall = min(wall, time.perf_counter() - begin)
     assert (found.float() - expected).abs().max() < 0.1
-    print(f"{name:12} {least * 1e3:8.1f} ms of CPU time, {wall * 1e3:8.1f} ms", flush=True)
+    print(name, least * 1e3, wall * 1e3, triton.__version__)
+
+
+def page_of(found: dict[str, list[str]]) -> str:
+    versions = f"Triton {found['interpreter'][2]}, Python {platform.python_version()}"
+    cpu, wall = (float(found["interpreter"][at]) for at in (0, 1))
+    lines = [
+        "# A Triton matmul on the engine",
+        "",
+        f"`python benchmarks/triton_matmul.py`, {datetime.date.today()}, {platform.machine()}, "
+        f"{os.cpu_count()} cores, {versions}: a {SIZE}^3 fp16 matmul, the least of the runs, "
+        f"compared with `TRITON_INTERPRET=1`. The bar is {BAR} times as fast.",
+        "",
+        "| where | ms of CPU time, all threads | ms | times as fast, by CPU time | by the clock |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, (mine, clock, *_) in found.items():
+        where = "interpreter" if name == "interpreter" else f"engine, {name}"
+        lines.append(
+            f"| {where} | {float(mine):,.1f} | {float(clock):,.1f} | {cpu / float(mine):.0f} "
+            f"| {wall / float(clock):.0f} |"
+        )
+    return "\n".join([*lines, ""])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--numpy", default="")
     parser.add_argument("--one", default="")
+    parser.add_argument("--write", type=Path, metavar="FOLDER")
     options = parser.parse_args()
     if options.one:
         measure(options.one, 2 if options.one == "interpreter" else 7)
         return
+    found = {}
     for name in ("sm_80", "sm_90", "interpreter"):
         environment = dict(os.environ)
         if name == "interpreter":
             environment["TRITON_INTERPRET"] = "1"
             path = environment.get("PYTHONPATH", "")
             environment["PYTHONPATH"] = f"{options.numpy}:{path}" if options.numpy else path
-        subprocess.run([sys.executable, __file__, "--one", name], env=environment, check=True)
+        done = subprocess.run(
+            [sys.executable, __file__, "--one", name],
+            env=environment, check=True, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        found[name] = done.stdout.splitlines()[-1].split()[1:]
+    print(page_of(found))
+    if options.write:
+        (options.write / "triton-matmul.md").write_text(page_of(found))
 
 
 if __name__ == "__main__":

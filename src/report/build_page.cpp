@@ -106,7 +106,7 @@ std::string build_page(const results::BuildReport& report) {
                                  escape(report.name), report.rebuilt ? "built" : "nothing changed",
                                  seconds_cell(report.seconds), escape(report.architectures));
   if (report.jobs > 0) body += fmt::format("; {} jobs ({})", report.jobs, escape(report.why_jobs));
-  body += fmt::format("</p>\n<p class=\"soft\">{} lane: {}</p>\n", escape(report.lane),
+  body += fmt::format("</p>\n<p class=\"soft\">lane: {}; {}</p>\n", escape(report.lane),
                       escape(report.why_lane));
   if (report.steps.empty())
     body += "<p>No step had to run.</p>\n";

@@ -107,6 +107,23 @@ def test_mistakes_on_the_command_line(tmp_path):
     assert run(tmp_path, "chek")[0] == 2
     code, told = run(tmp_path, "check", "tmier")
     assert code == 2 and "there is no exercise 'tmier'" in told
+    code, told = run(tmp_path, "notebooks", "here")
+    assert code == 2 and "kiln learn notebooks --folder here" in told
+    code, told = run(tmp_path, "start", "grid")
+    assert code == 2 and "kiln learn check grid" in told
+    assert not list(tmp_path.iterdir()), "a mistake writes nothing"
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["[]", "{", '{"passed": 5, "hints": []}', '{"passed": {"grid": 7}, "hints": {"a": ""}}'],
+)
+def test_a_damaged_list_of_what_is_done_is_begun_again(tmp_path, state):
+    run(tmp_path, "start")
+    (tmp_path / "kiln-exercises" / ".kiln-learn.json").write_text(state)
+    code, told = run(tmp_path)
+    assert code == 0 and "0 of 12 done" in told
+    assert "grid, hint 1 of" in run(tmp_path, "hint", "grid")[1]
 
 
 def test_a_watch_checks_again_when_the_file_is_saved(command, tmp_path):

@@ -30,6 +30,7 @@ from .notebooks import lessons_in, link_to_docs, write_notebooks
 _STATE = ".kiln-learn.json"
 _TICK_S = 0.3
 _FOLDER = "kiln-exercises"
+_OF_ALL = ("list", "start", "notebooks")  # actions that are not about one exercise
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)  # no line of progress
 
 
@@ -51,6 +52,8 @@ def main(words: Sequence[str]) -> int:
     try:
         if options.action not in actions:
             raise Wrong(f"kiln learn has no action '{options.action}'", fix=f"{', '.join(actions)}")
+        if options.name and options.action in _OF_ALL:
+            raise _not_of_one(options.action, options.name)
         if options.name and named(options.name) is None:
             raise _no_exercise(options.name)
         if options.json:
@@ -77,6 +80,16 @@ def _no_exercise(name: str) -> Wrong:
     near = difflib.get_close_matches(name, [one.name for one in EXERCISES], 1)
     why = f"did you mean {near[0]}?" if near else "no exercise has a similar name"
     return Wrong(f"there is no exercise '{name}'", why, "kiln learn lists them")
+
+
+def _not_of_one(action: str, name: str) -> Wrong:
+    if named(name) is not None:
+        fix = f"kiln learn {action}, then kiln learn check {name}"
+    elif action == "list":
+        fix = f"kiln learn --folder {name} lists what is done in that folder"
+    else:
+        fix = f"kiln learn {action} --folder {name} writes to that folder"
+    return Wrong(f"kiln learn {action} takes no '{name}'", "it is about all of them", fix)
 
 
 def _no_folder(folder: Path) -> Wrong:
@@ -178,7 +191,8 @@ def check(folder: Path, name: str) -> int:
 def check_one(folder: Path, one: Exercise) -> bool:
     path = folder / one.file
     if not path.is_file():
-        print(f"[ ] {one.name}: {path} does not exist; kiln learn start writes it again")
+        why = "is a folder; remove it" if path.is_dir() else "does not exist"
+        print(f"[ ] {one.name}: {path} {why}; kiln learn start writes it again")
         return False
     before = _digest(path)
     try:
@@ -254,11 +268,19 @@ def _digest(path: Path) -> str:
 
 
 def _state(folder: Path) -> dict:
+    """What of the file is as this module writes it; a damaged one is begun again."""
     try:
         state = json.loads((folder / _STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return state if isinstance(state, dict) else {}
+    kinds = {"passed": str, "hints": int}
+    return {
+        key: state[key]
+        for key, kind in kinds.items()
+        if isinstance(state, dict)
+        and isinstance(state.get(key), dict)
+        and all(isinstance(value, kind) for value in state[key].values())
+    }
 
 
 def _remember(folder: Path, name: str, digest: str) -> None:

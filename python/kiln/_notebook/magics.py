@@ -108,7 +108,7 @@ class KilnMagics(Magics):
             wants_page = str(page) in line
             # Beside a page the text is only for those who cannot show pages.
             out = _nothing if wants_page else self._writer(sys.stdout)
-            err = _nothing if wants_page else _without_builds(self._writer(sys.stderr))
+            err = _nothing if wants_page else _calm(self._writer(sys.stderr), out)
             done = run(line, out, err, ProgressLine())
             if page.is_file():
                 text = in_words_of_the_notebook(done.out or done.err, self._cells.values())
@@ -133,16 +133,20 @@ def _nothing(_text: str) -> None:
     pass
 
 
-def _without_builds(write: Listener) -> Listener:
-    """A notebook shows stderr in red, and "built NAME in 2 s" is nothing to worry about; the line
-    of progress has shown it."""
+def _calm(warn: Listener, tell: Listener) -> Listener:
+    """A notebook shows stderr in red. "built NAME in 2 s" is nothing to worry about, and the line
+    of progress has shown it; "next: COMMAND" is advice."""
 
-    def kept(text: str) -> None:
-        rest = re.sub(r"^built \S+ in .*\n", "", text, flags=re.MULTILINE)
+    def sorted_out(text: str) -> None:
+        text = re.sub(r"^built \S+ in .*\n", "", text, flags=re.MULTILINE)
+        advice = "".join(re.findall(r"^next: .*\n?", text, flags=re.MULTILINE))
+        rest = re.sub(r"^next: .*\n?", "", text, flags=re.MULTILINE)
         if rest:
-            write(rest)
+            warn(rest)
+        if advice:
+            tell(advice)
 
-    return kept
+    return sorted_out
 
 
 def _cell_of_ops(words: Sequence[str], body: str) -> Cell:

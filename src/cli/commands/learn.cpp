@@ -39,6 +39,11 @@ Result<int> run(const Options& options, Context& context) {
   return done.exit_code;
 }
 
+// An unset variable of a shell: --folder "$WHERE".
+std::string folder_name(const std::string& given) {
+  return given.empty() ? "'' is not a folder" : "";
+}
+
 Run setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("ACTION", options->action,
@@ -49,6 +54,7 @@ Run setup(CLI::App& app) {
                  "One exercise (default: all in order, up to the first that is not done)")
       ->type_name("");
   app.add_option("--folder", options->folder, "Where the exercises are (default: kiln-exercises)")
+      ->check(folder_name)
       ->type_name("DIR");
   add_limit(app, options->limit_s, "a command of a check");
   app.footer(
