@@ -279,7 +279,7 @@ std::vector<uint32_t> Emitter::live_at(uint32_t op) const {
   return out;
 }
 
-// Where to go if a check of the Op fails that is being emitted: to the beginning, interpreted, or
+// Where to go if a check fails of the Op that is being emitted: to the beginning, interpreted, or
 // to the Op itself if something has been stored.
 Label Emitter::bail() {
   const bool starts_again = !has_stored_ && !(plan_.phase.stores && plan_.phase.loops);
@@ -287,8 +287,8 @@ Label Emitter::bail() {
     bails_ = true;
     return bail_;
   }
-  if (stubs_.empty() || stubs_.back().op != now_->index)
-    stubs_.push_back({now_->index, t_.label(), live_at(now_->index)});
+  if (stubs_.empty() || stubs_.back().op != now_->resume)
+    stubs_.push_back({now_->resume, t_.label(), live_at(now_->resume)});
   return stubs_.back().label;
 }
 
@@ -469,9 +469,6 @@ extern "C" bool kiln_allocator_is_fine(const void* assignment) noexcept
 extern "C" bool kiln_allocator_is_fine(const void*) noexcept { return true; }
 
 std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan) {
-  // Of random programs that call handlers and store, one in a thousand got other bits than
-  // interpreted, or an address of nobody's; why is not known yet.
-  if (plan.calls && plan.phase.stores) return nullptr;
   std::unique_ptr<Target> target = make_target();
   // A strip would reach over several rows.
   if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;

@@ -262,7 +262,6 @@ bool Emitter::gather(const Step& step) {
       const uint32_t h = lane / (lanes / 2);
       const Reg& where = from[s * 2 + h];
       const Reg to = result(*step.d, s, lane / in_value);
-      if (lane % in_value == 0) t_.constant(to, 0, 4);
       Reg address = t_.word();
       t_.lane_word(address, where, lane % (lanes / 2), 8);
       t_.load_lane(to, address, lane % in_value, bytes);

@@ -114,14 +114,14 @@ void Emitter::store_at(const Step& step, const std::vector<Reg>& where) {
   t_.bind(around);
 }
 
-// Returns the step behind the stores that begin here; this one: some cannot be compiled.
+// Returns the step behind the stores that begin here; this one: some cannot be compiled. If a check
+// fails, none of them has stored, and the interpreter goes on at the first.
 size_t Emitter::store_from(size_t first) {
   size_t end = first;
   std::vector<std::vector<Reg>> all;
   for (; end < plan_.steps.size() && plan_.steps[end].meaning.does == Does::Store; ++end) {
     const Step& step = plan_.steps[end];
     if (end > first && step.index != plan_.steps[end - 1].index && labels_.count(step.index)) break;
-    now_ = &step;
     need_all(step);
     all.emplace_back();
     if (!place_store(step, &all.back())) return first;

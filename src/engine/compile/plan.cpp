@@ -63,6 +63,7 @@ bool Planner::takes_over_stores(const Step& step) {
     return false;
   under_ = read(step.op.a, Slot::Predicate, 4);
   under_end_ = target;
+  under_branch_ = step.index;
   under_not_ = does == Does::BranchIf;
   return under_.has_value();
 }
@@ -84,7 +85,9 @@ bool Planner::read_steps() {
       step.meaning = *load;
     }
     if (takes_over_stores(step)) continue;
-    if (i < under_end_) step.under = under_, step.under_not = under_not_;
+    step.resume = i;
+    if (i < under_end_)
+      step.under = under_, step.under_not = under_not_, step.resume = under_branch_;
     step.align = bytes_of(step.meaning.type);
     const Does does = step.meaning.does;
     if (does == Does::LoadVector || does == Does::LoadScalarVector || does == Does::StoreVector) {

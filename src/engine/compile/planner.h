@@ -105,7 +105,7 @@ class Planner {
   std::map<uint32_t, uint32_t> current_;  // by slot: what it holds inside of a block
   uint32_t block_end_ = 0;
   // Stores up to here are for the lanes of a predicate.
-  uint32_t under_end_ = 0;
+  uint32_t under_end_ = 0, under_branch_ = 0;
   std::optional<uint32_t> under_;
   bool under_not_ = false;
 };

@@ -70,11 +70,8 @@ class Target {
   virtual void constant_word(Reg to, uint64_t bits) = 0;
   virtual void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) = 0;
   virtual void set_lane(Reg to, Reg word, uint32_t lane, uint32_t bytes) = 0;
-  virtual void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) {
-    Reg value = word();
-    load_word(value, base, 0, bytes);
-    set_lane(to, value, lane, bytes);
-  }
+  // The first lane comes first: what the others hold by then does not count.
+  virtual void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) = 0;
 
   // Vectors. False: this CPU has no such operation, and nothing was emitted.
   virtual bool unary(Does does, Number type, Reg to, Reg a) = 0;

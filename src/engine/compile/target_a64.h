@@ -40,6 +40,12 @@ class A64 final : public Target {
     cc_.mov(data, reinterpret_cast<uint64_t>(op));
     asmjit::InvokeNode* node = nullptr;
     cc_.invoke(&node, function, asmjit::FuncSignatureT<void*, void*, void*>());
+    // asmjit 1.9 takes x30 for a register that a call leaves alone, where it puts the place to
+    // return to, and v8 to v15 for whole ones that it does: a function keeps their low halves.
+    asmjit::CallConv& keeps = node->detail()._callConv;
+    keeps.setPreservedRegs(asmjit::RegGroup::kVec, 0);
+    keeps.setPreservedRegs(asmjit::RegGroup::kGp,
+                           keeps.preservedRegs(asmjit::RegGroup::kGp) & ~(1u << Gp::kIdLr));
     node->setArg(0, x(warp));
     node->setArg(1, data);
     Gp next = cc_.newGpx();
@@ -153,8 +159,11 @@ class A64 final : public Target {
   }
 
   void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
-    bytes == 8 ? cc_.ld1(v(to).d(lane), a64::ptr(x(base)))
-               : cc_.ld1(v(to).s(lane), a64::ptr(x(base)));
+    // Not LD1 of one lane: asmjit 1.9 does not know that it leaves the others as they are.
+    Vec one = lane == 0 ? v(to) : cc_.newVecQ();
+    bytes == 8 ? cc_.ldr(one.d(), a64::ptr(x(base))) : cc_.ldr(one.s(), a64::ptr(x(base)));
+    if (lane == 0) return;
+    bytes == 8 ? cc_.ins(v(to).d(lane), one.d(0)) : cc_.ins(v(to).s(lane), one.s(0));
   }
 
   void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) override;

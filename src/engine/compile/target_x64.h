@@ -100,6 +100,7 @@ class X64 final : public Target {
   }
   // Into every lane, and then the one of them: a load needs no unit that moves lanes.
   void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
+    if (lane == 0) return load_splat(to, base, 0, bytes);
     Ymm all = cc_.newYmm();
     load_splat(all, base, 0, bytes);
     blend_lane(to, all, lane, bytes);
