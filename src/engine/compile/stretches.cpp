@@ -293,22 +293,7 @@ const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
     if (missed > kMissesAllowed && missed > count / 4 * 3)
       compiled.state.store(Compiled::State::Off, std::memory_order_relaxed);
   }
-  if (exit == 0) {
-    if (kdiff) {
-      std::vector<std::byte> now(warp.registers, warp.registers + kbefore.frame.size());
-      const Flow& fl = stretch.tiers->flow();
-      for (auto& [sl, ix] : fl.slots_)
-        if (fl.is_live(sl, stretch.phase.begin) && memcmp(&now[sl], &kbefore.frame[sl], 4)) {
-          fprintf(stderr, "DIFF bail of phase %u slot %u changed\n", stretch.phase.begin, sl);
-        }
-      if (memcmp(kbefore.shared.data(), warp.block->shared, kbefore.shared.size()))
-        fprintf(stderr, "DIFF bail shared changed\n");
-    }
-    return nullptr;
-  }
-  if (kdiff)
-    diff_check(stretch, compiled, warp, kbefore, compiled.made->exits[exit - 1], entry.left,
-               entry.ran);
+  if (exit == 0) return nullptr;
   *done = true;
   warp.turn = static_cast<int32_t>(entry.left);
   warp.steps += entry.ran;
