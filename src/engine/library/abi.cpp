@@ -18,13 +18,10 @@
 #include "engine/cudart/streams.h"
 #include "engine/cudart/work.h"
 #include "engine/library/level.h"
+#include "engine/library/watching.h"
 #include "engine/machine/fault.h"
 #include "engine/memory/budget.h"
 #include "kiln/engine_abi.h"
-#include "watch/asked.h"
-#include "watch/compiled.h"
-#include "watch/fanout.h"
-#include "watch/sanitize/sanitizer.h"
 
 namespace kiln::engine {
 namespace {
@@ -113,31 +110,13 @@ void* function_handle(const void* host_function) {
   return found == state().functions.end() ? nullptr : found->second.get();
 }
 
-// Begins to check what is launched, with the checks that are named, or, with null, ends it and
-// gives the findings as JSON. Not while a kernel runs. {"error": TEXT}: nothing was begun.
 const char* sanitize(const char* checks) {
-  static std::unique_ptr<watch::SanitizedPart> part;
-  static std::string answer;
+  const char* answer = nullptr;
   guarded([&] {
-    Device& device = state().device;
-    if (checks) {
-      std::string problem;
-      if (device.watched()) problem = "the process is watched already";
-      auto begun = problem.empty() ? watch::SanitizedPart::begin(checks, &problem) : nullptr;
-      answer = problem.empty() ? "{}" : watch::SanitizedPart::refusal(problem);
-      if (!begun) return int{kSuccess};
-      part = std::move(begun);
-      device.sink = &part->sink();
-    } else if (part) {
-      device.sink = nullptr;
-      answer = part->end();
-      part.reset();
-    } else {
-      answer = watch::SanitizedPart::refusal("nothing was begun");
-    }
+    answer = sanitize_part(checks);
     return int{kSuccess};
   });
-  return answer.c_str();
+  return answer ? answer : "{\"error\": \"out of memory\"}";
 }
 
 void* find_runtime_function(const char* name) {
@@ -163,27 +142,8 @@ void listen(KilnLaunchListener listener, void* user) {
   });
 }
 
-// Who else watches goes on; the counters watch beside them.
 int count_launches(const char* path) {
-  return guarded([&] {
-    Device& device = state().device;
-    static Sink* before = nullptr;
-    static std::unique_ptr<Sink> counting;
-    device.watched();  // so that the watchers of the environment exist
-    std::lock_guard lock(device.watching);
-    if (counting) device.sink = before;
-    counting.reset();
-    if (!path) return int{kSuccess};
-    auto counters = watch::make_counters(path, std::string(environment().caches));
-    if (!counters) return int{kInvalidValue};
-    before = device.sink;
-    auto both = std::make_unique<watch::Fanout>();
-    if (before) both->add(*before);
-    both->add(std::move(counters));
-    counting = watch::Fanout::simplest(std::move(both));
-    device.sink = counting.get();
-    return int{kSuccess};
-  });
+  return guarded([&] { return count_launches_into(path); });
 }
 
 constexpr KilnEngine kEngine = {
@@ -202,8 +162,6 @@ constexpr KilnEngine kEngine = {
     &function_handle,
     &count_launches,
 };
-
-constexpr uint64_t kQuarantineBytes = uint64_t{32} << 20;
 
 // The wrong value of KILN_SANITIZE. Each launch fails with it, but a program may not look at
 // errors: it must not end as if its kernels had been checked.
@@ -225,19 +183,8 @@ void refuse_launches(const std::string& problem) {
 [[gnu::constructor]] void make_all_that_lasts() {
   guarded([] {
     state().device.make_sink = [] {
-      const Environment asked = environment();
-      if (asked.compile == "report") watch::report_compiled();
-      if (!asked.sanitize.empty()) state().device.heap.set_quarantine(kQuarantineBytes);
       std::string problem;
-      Sink* const sink =
-          watch::make_watchers({std::string(asked.accesses),
-                                asked.accesses_limit,
-                                std::string(asked.lines),
-                                std::string(asked.counters),
-                                std::string(asked.caches),
-                                asked.fidelity,
-                                {std::string(asked.sanitize), std::string(asked.sanitize_folder)}},
-                               &problem);
+      Sink* const sink = watchers_of(environment(), &problem);
       if (!problem.empty()) refuse_launches(problem);
       return sink;
     };
