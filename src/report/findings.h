@@ -21,6 +21,8 @@ std::string findings_text(const results::Findings& findings);
 // One self-contained page. `title`: what was run.
 std::string findings_page(const results::Findings& findings, const std::string& title);
 // SARIF 2.1.0, which code hosts show on the diff. Paths inside `folder` become relative to it.
-std::string findings_sarif(const results::Findings& findings, const std::string& folder);
+// Findings without a line are put at the first one of `target`, the file that was run.
+std::string findings_sarif(const results::Findings& findings, const std::string& folder,
+                           const std::string& target);
 
 }  // namespace kiln::report

@@ -11,13 +11,27 @@ using results::Finding;
 using results::FindingLine;
 using results::FindingPlace;
 
+// As a URI has it: a blank is %20.
+std::string sarif_uri(std::string_view path) {
+  constexpr std::string_view kPlain = "/-._~!$&'()*+,;=@";
+  std::string out;
+  for (const char c : path) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (letter || kPlain.find(c) != kPlain.npos)
+      out += c;
+    else
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
 // A code host knows files by their path in the repository.
 Json sarif_artifact(const std::string& file, const std::string& folder) {
   const std::string prefix = folder.ends_with('/') || folder.empty() ? folder : folder + "/";
-  if (!prefix.empty() && file.starts_with(prefix))
-    return {{"uri", file.substr(prefix.size())}, {"uriBaseId", "%SRCROOT%"}};
-  if (file.starts_with('/')) return {{"uri", "file://" + file}};
-  return {{"uri", file}, {"uriBaseId", "%SRCROOT%"}};
+  const bool inside = !prefix.empty() && file.starts_with(prefix);
+  if (!inside && file.starts_with('/')) return {{"uri", "file://" + sarif_uri(file)}};
+  return {{"uri", sarif_uri(inside ? file.substr(prefix.size()) : file)},
+          {"uriBaseId", "%SRCROOT%"}};
 }
 
 Json sarif_location(const FindingPlace& place, const FindingLine& line, const std::string& folder) {
@@ -37,7 +51,7 @@ Json sarif_location(const FindingPlace& place, const FindingLine& line, const st
   return out;
 }
 
-Json sarif_result(const Finding& finding, const std::string& folder) {
+Json sarif_result(const Finding& finding, const std::string& folder, const std::string& target) {
   std::string text = finding.message;
   if (!finding.advice.empty()) text += "\nFix: " + finding.advice;
   if (finding.count > 1) text += fmt::format("\nIt happened {} times.", finding.count);
@@ -58,6 +72,12 @@ Json sarif_result(const Finding& finding, const std::string& folder) {
       related.push_back(std::move(at));
     }
   }
+  // What the host did has no line, and code hosts refuse a result without a place.
+  if (result["locations"].empty() && !target.empty()) {
+    const FindingPlace none;
+    const FindingPlace& place = finding.places.empty() ? none : finding.places[0];
+    result["locations"].push_back(sarif_location(place, {target, 1, ""}, folder));
+  }
   if (!related.empty()) result["relatedLocations"] = std::move(related);
   if (finding.suppressed)
     result["suppressions"] =
@@ -67,7 +87,8 @@ Json sarif_result(const Finding& finding, const std::string& folder) {
 
 }  // namespace
 
-std::string findings_sarif(const results::Findings& findings, const std::string& folder) {
+std::string findings_sarif(const results::Findings& findings, const std::string& folder,
+                           const std::string& target) {
   Json rules = Json::array();
   for (const results::RuleRow& row : results::rules()) {
     rules.push_back({{"id", row.name},
@@ -76,7 +97,8 @@ std::string findings_sarif(const results::Findings& findings, const std::string&
                      {"properties", {{"check", name_of(row.check)}}}});
   }
   Json results = Json::array();
-  for (const Finding& finding : findings.findings) results.push_back(sarif_result(finding, folder));
+  for (const Finding& finding : findings.findings)
+    results.push_back(sarif_result(finding, folder, target));
   const Json log{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
                  {"version", "2.1.0"},
                  {"runs", Json::array({{{"tool",

@@ -84,6 +84,7 @@ static void describe(Fields& field, Finding& finding) {
 template <class Fields>
 static void describe(Fields& field, Findings& findings) {
   field("checks", findings.checks);
+  field("kernels", findings.kernels);
   field("launches", findings.launches);
   field("findings", findings.findings);
   field("left_out", findings.left_out);
@@ -145,6 +146,11 @@ void merge(Findings& into, const Findings& from) {
   }
   for (const std::string& check : from.checks) {
     if (std::ranges::find(into.checks, check) == into.checks.end()) into.checks.push_back(check);
+  }
+  for (const std::string& kernel : from.kernels) {
+    if (into.kernels.size() < Findings::kMostKernels &&
+        std::ranges::find(into.kernels, kernel) == into.kernels.end())
+      into.kernels.push_back(kernel);
   }
   for (const auto& [rule, count] : from.by_rule) {
     auto at = std::ranges::find(into.by_rule, rule, &std::pair<std::string, int64_t>::first);

@@ -76,7 +76,10 @@ struct Finding {
 };
 
 struct Findings {
-  std::vector<std::string> checks;  // that ran
+  static constexpr size_t kMostKernels = 1000;
+
+  std::vector<std::string> checks;   // that ran
+  std::vector<std::string> kernels;  // that were launched, the first kMostKernels of them
   int64_t launches = 0;
   std::vector<Finding> findings;
   int64_t left_out = 0;    // findings beyond the limit

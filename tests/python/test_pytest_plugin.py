@@ -3,8 +3,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
+
+import kiln
 
 
 def test_device_is_one_that_ops_run_on(kiln_device):
@@ -25,3 +32,17 @@ def test_seed_is_the_tests_own(kiln_seed):
 @pytest.mark.kiln_gpu
 def test_gpu_tests_are_skipped_by_name():
     assert torch.cuda.is_available()
+
+
+def test_the_options_come_with_the_plugin(tmp_path):
+    """PYTHONPATH alone does not make them known to pytest."""
+    (tmp_path / "test_it.py").write_text(
+        "from kiln import testing\n\n\n"
+        "def test_it():\n    assert testing.SANITIZE_CHECKS == 'memory,sync'\n"
+    )
+    words = ["-m", "pytest", "-q", "-p", "kiln.pytest_plugin", "--kiln-sanitize=memory,sync"]
+    env = {**os.environ, "PYTHONPATH": str(Path(kiln.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

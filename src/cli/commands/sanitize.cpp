@@ -105,6 +105,26 @@ Result<Findings> read_folder(const fs::path& folder) {
   return all;
 }
 
+// "Nothing found" in a kernel that was never launched would look like an answer.
+Status check_kernel(const Findings& findings, const std::string& kernel) {
+  const auto has_text = [&](const std::string& name) { return name.find(kernel) != name.npos; };
+  const std::vector<std::string>& launched = findings.kernels;
+  if (kernel.empty() || launched.empty() || launched.size() >= Findings::kMostKernels ||
+      std::ranges::any_of(launched, has_text))
+    return {};
+  constexpr size_t kShown = 5;
+  std::vector<std::string> some;
+  for (const std::string& name : launched) {
+    std::string shown = name.substr(0, name.find('('));
+    if (some.size() < kShown && std::ranges::find(some, shown) == some.end())
+      some.push_back(std::move(shown));
+  }
+  return Error{Fault::Usage, fmt::format("no kernel has '{}' in its name", kernel),
+               fmt::format("launched were {}{}", text::join(some, ", "),
+                           some.size() == kShown ? ", ..." : ""),
+               "give a part of a kernel's name to --kernel"};
+}
+
 void keep_kernel(Findings& findings, const std::string& kernel, const Context& context) {
   if (kernel.empty()) return;
   const size_t others = std::erase_if(findings.findings, [&](const Finding& finding) {
@@ -158,7 +178,9 @@ void show_paths_as_written(const Options& options, const Context& context, Findi
 }
 
 Status write_files(const Options& options, Findings& findings, Context& context) {
-  CHECK_OK(write_output(options.sarif, report::findings_sarif(findings, context.directory.string()),
+  const fs::path target = (context.directory / options.target).lexically_normal();
+  const std::string folder = context.directory.string();
+  CHECK_OK(write_output(options.sarif, report::findings_sarif(findings, folder, target.string()),
                         context));
   show_paths_as_written(options, context, findings);
   return write_output(options.html,
@@ -217,6 +239,7 @@ Result<int> run(const Options& options, Context& context) {
   // What a failed call says is a finding, or said at the end.
   const bool repeats = is_op && failure && !context.verbose;
   if (!done.out.empty() && !repeats) context.note(text::trim(done.out));
+  CHECK_OK(check_kernel(findings, options.kernel));
   keep_kernel(findings, options.kernel, context);
   apply_suppressions(options, suppressions, findings, context);
   CHECK_OK(write_files(options, findings, context));

@@ -13,7 +13,9 @@ void Checker::access_slowly(Line& line, const Entry& mine, const Accessor& me, b
   if ((mine.key.bits & kForm) == Key::kWrites && (mine.lanes & (mine.lanes - 1)))
     report_together(mine, me);
   const bool anew = line.touched < me.line_before;
-  if (anew && line.split && !scattered) clear_line(pool_, line);
+  if (anew && scattered && line.reads() && begin_reads(line, mine, me)) return;
+  if (anew && line.split && (!scattered || line.reads())) clear_line(pool_, line);
+  if (line.reads()) unfold(line);
   line.touched = std::max(line.touched, mine.time);
   if (!line.split) {
     if (anew && line.head && !scattered) {
@@ -25,6 +27,7 @@ void Checker::access_slowly(Line& line, const Entry& mine, const Accessor& me, b
       pool_.give_list(line.head);
       line.head = 0;
     }
+    if (scattered && !line.head && begin_reads(line, mine, me)) return;
     if (!line.head)
       line.key = mine.key;
     else if (line.key != mine.key)
@@ -271,6 +274,78 @@ void Checker::split(Line& line) {
     at = whole.next;
   }
   line.known() = 0;
+}
+
+bool Checker::read_word(Line& line, const Entry& mine, const Accessor& me) {
+  const auto word = static_cast<uint32_t>(std::countr_zero(mine.words));
+  const auto lane = static_cast<uint32_t>(std::countr_zero(mine.lanes));
+  const Reader by{Reader::of(me.uid, me.warp_index).bits | lane};
+  return read_word(line, mine.key, mine.time, word, me, by);
+}
+
+// Of a line that has no list, or readers of earlier launches alone.
+bool Checker::begin_reads(Line& line, const Entry& mine, const Accessor& me) {
+  const bool one = std::has_single_bit(mine.lanes) && std::has_single_bit(mine.words);
+  const bool global = me.line_address >> 56 == 0, whole = mine.key.bytes() == 15;
+  if (!one || !global || !whole || mine.key.dense() || mine.key.writes() || !can_read(me))
+    return false;
+  if (!line.reads()) {
+    const uint32_t index = pool_.readers.take();
+    if (!index) return false;
+    line.split = index | Line::kReads;
+  }
+  if (line.pairs())
+    pool_.pairs[line.readers()] = {};
+  else
+    pool_.readers[line.readers()] = {};
+  line.reads_key() = mine.key.bits;
+  line.touched = mine.time;
+  line.reader() = me.uid;
+  return read_word(line, mine, me);
+}
+
+bool Checker::make_pairs(Line& line) {
+  const uint32_t index = pool_.pairs.take();
+  if (!index) return false;
+  const Pool::Readers& from = pool_.readers[line.readers()];
+  for (uint32_t word = 0; word < kLineWords; ++word)
+    pool_.pairs[index].of[word] = {from.of[word], 0};
+  pool_.readers.give(line.readers());
+  line.split = index | Line::kReads | Line::kPairs;
+  return true;
+}
+
+// Lists in the place of readers.
+void Checker::unfold(Line& line) {
+  const Line from = line;
+  line = {.head = 0, .split = pool_.take_words(), .touched = from.touched, .key = {}};
+  Entry entry{.key = {from.head}, .time = from.touched};
+  for (uint32_t word = 0; word < kLineWords && line.split; ++word) {
+    const TwoReaders kept = from.pairs() ? pool_.pairs[from.readers()].of[word]
+                                         : TwoReaders{pool_.readers[from.readers()].of[word], 0};
+    entry.words = 1u << word;
+    auto add = [&](Reader by, uint32_t lanes) {
+      const uint32_t index = pool_.take();
+      if (!index) return;
+      entry.block = by.block(from.key.bits);
+      entry.warps = 1u << by.warp();
+      entry.lanes = lanes;
+      uint32_t& head = pool_.words(line.split)[word];
+      entry.next = head;
+      pool_[index] = entry;
+      head = index;
+      line.newest() = std::max(line.newest(), entry.block);
+    };
+    const Reader::State state = kept.first.state();
+    if (state == Reader::Nobody) continue;
+    add(kept.first, state == Reader::Lanes ? kept.second : 1u << kept.first.lane());
+    const Reader second{kept.second};
+    if (state > Reader::Lanes) add(second, 1u << second.lane());
+  }
+  if (from.pairs())
+    pool_.pairs.give(from.readers());
+  else
+    pool_.readers.give(from.readers());
 }
 
 bool Checker::visit(uint32_t* head, const Entry& mine, const Accessor& me, uint32_t most) {

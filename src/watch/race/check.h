@@ -66,11 +66,44 @@ class Checker {
   }
   // One lane at one word, of a line that is accessed lane by lane.
   void access_word(Line& line, const Entry& mine, const Accessor& me) {
-    if (line.split && touch_word(line, mine, me)) {
+    if (line.reads()) {
+      const bool one = std::has_single_bit(mine.lanes);
+      if (one && !mine.key.writes() && can_read(me) && read_word(line, mine, me)) return;
+    } else if (line.split && touch_word(line, mine, me)) {
       if (line.touched < mine.time) line.touched = mine.time;
       return;
     }
     access_slowly(line, mine, me, true);
+  }
+  // The commonest case of read_word(): nobody has read the word.
+  bool read_new_word(Line& line, Key key, Time time, uint32_t word, uint32_t uid, Reader by) {
+    if (line.split >> 30 != Line::kReads >> 30 || line.reads_key() != key.bits ||
+        line.touched != time)
+      return false;
+    Reader& kept = pool_.readers[line.readers()].of[word];
+    if (kept.bits) return false;
+    kept = by;
+    line.reader() = uid;
+    return true;
+  }
+  // What one lane reads, where can_read(). False: nothing was done, the line has no place for it.
+  bool read_word(Line& line, Key key, Time time, uint32_t word, const Accessor& me, Reader by) {
+    if (!line.reads() || line.reads_key() != key.bits) return false;
+    if (line.pairs()) return read_pair(line, time, word, me, by);
+    if (line.touched != time && !takes_over(line, me)) return false;
+    Reader& kept = pool_.readers[line.readers()].of[word];
+    if (kept.bits && kept.bits != by.bits)
+      return make_pairs(line) && read_pair(line, time, word, me, by);
+    kept = by;
+    line.touched = time;
+    line.reader() = me.uid;
+    return true;
+  }
+  static bool can_skip(const Accessor& me) {
+    return me.agreement == Agreement::Grid && me.block && !me.block->knows_more;
+  }
+  static bool can_read(const Accessor& me) {
+    return can_skip(me) && me.uid - me.launch_uid < Reader::kMostBlocks;
   }
   // The same at several words.
   void access_words(Line& line, const Entry& mine, const Accessor& me) {
@@ -107,8 +140,19 @@ class Checker {
     const Known::Words& others = known.slot(key);
     return others.key == key && (words & ~others.words) == 0 && known.launch == me.launch_uid;
   }
-  static bool can_skip(const Accessor& me) {
-    return me.agreement == Agreement::Grid && me.block && !me.block->knows_more;
+  bool read_word(Line& line, const Entry& mine, const Accessor& me);
+  bool read_pair(Line& line, Time time, uint32_t word, const Accessor& me, Reader by) {
+    TwoReaders& kept = pool_.pairs[line.readers()].of[word];
+    if (kept.first.state() == Reader::TwoBlocks && line.reader() >= me.launch_uid) return true;
+    if (line.touched != time && !takes_over(line, me)) return false;
+    kept.add(by);
+    line.touched = time;
+    line.reader() = me.uid;
+    return true;
+  }
+  // The time of what a block read matters to that block alone.
+  bool takes_over(Line& line, const Accessor& me) const {
+    return line.reader() != me.uid && line.reader() >= me.launch_uid && order_.one_by_one();
   }
   static void enter(Line& line, const Accessor& me) {
     if (line.newest() < me.uid) line.newest() = me.uid;
@@ -133,6 +177,10 @@ class Checker {
   uint32_t words_to_visit(const Line& line, const Entry& mine, const Accessor& me);
   void visit_words(Line& line, const Entry& mine, const Accessor& me);
   void split(Line& line);
+  // A line of readers begins with this one. False: it has to be in a list.
+  bool begin_reads(Line& line, const Entry& mine, const Accessor& me);
+  [[gnu::noinline]] bool make_pairs(Line& line);
+  void unfold(Line& line);
   // True: `mine` is in `e` now. Else `e` may have lost what `mine` stands for.
   bool merge(Entry& e, const Entry& mine, const Accessor& me) const;
   bool merge_warps(Entry& e, const Entry& mine, const Accessor& me) const;
@@ -216,6 +264,7 @@ inline bool Checker::touch_line(Line& line, const Entry& mine, const Accessor& m
 }
 
 inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& me) {
+  if (line.known() && can_skip(me) && is_known(line, mine.key, mine.words, me)) return true;
   const uint32_t head = pool_.words(line.split)[std::countr_zero(mine.words)];
   const bool together = mine.lanes & (mine.lanes - 1);
   if (!head || (together && me.agreement == Agreement::None)) return false;
@@ -243,7 +292,6 @@ inline bool Checker::touch_word(Line& line, const Entry& mine, const Accessor& m
     return true;
   }
   if (!can_skip(me)) return false;
-  if (is_known(line, mine.key, mine.words, me)) return true;
   uint32_t foreign = 0, last = 0;
   for (;; e = &pool_[e->next]) {
     if (e->key != mine.key || e->block == me.uid || e->block < me.launch_uid) return false;

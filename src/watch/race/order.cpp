@@ -20,6 +20,7 @@ void Order::begin_launch(const LaunchEvent& launch, uint32_t first_uid, bool in_
   for (uint32_t* each : {&cluster_.x, &cluster_.y, &cluster_.z}) *each = std::max(*each, 1u);
   cluster_size_ = cluster_.x * cluster_.y * cluster_.z;
   shared_bytes_ = launch.shared_bytes;
+  one_by_one_ = true;
   ++now_;
 }
 
@@ -56,6 +57,7 @@ BlockOrder& Order::look_up(uint64_t number) {
       block = std::move(free_.back());
       free_.pop_back();
     }
+    one_by_one_ = one_by_one_ && blocks_.size() == 1;
     block->number = number;
     block->uid = first_uid_ + static_cast<uint32_t>(number);
     block->cluster = cluster_of(block->uid);

@@ -99,6 +99,8 @@ class Order {
   // A peer of the cluster; null: it has none of that rank, or it has ended.
   BlockOrder* peer(const BlockOrder& of, uint32_t rank);
   bool clustered() const { return cluster_size_ > 1; }
+  // No two blocks of the launch were running at a time, until now.
+  bool one_by_one() const { return one_by_one_; }
   // The uid of the first block of a block's cluster, in the launch at hand.
   uint32_t cluster_of(uint32_t uid) const;
 
@@ -153,7 +155,7 @@ class Order {
   uint32_t first_uid_ = 0;
   uint32_t threads_ = 0, cluster_size_ = 1;
   uint64_t shared_bytes_ = 0;
-  bool in_part_ = false;
+  bool in_part_ = false, one_by_one_ = true;
   KilnDim3 grid_{}, cluster_{};
   BlockOrder* last_ = nullptr;
   std::unordered_map<uint64_t, std::unique_ptr<BlockOrder>> blocks_;  // running, by number

@@ -32,6 +32,17 @@ Agreement agreement_of(const AccessEvent& event) {
   return wide ? Agreement::Grid : Agreement::Block;
 }
 
+// Of the addresses of lanes.
+uint64_t all_bits(const uint64_t* addresses, uint32_t mask) {
+  uint64_t all = 0;
+  if (mask == ~0u) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane) all |= addresses[lane];
+  } else {
+    for (uint32_t rest = mask; rest; rest &= rest - 1) all |= addresses[std::countr_zero(rest)];
+  }
+  return all;
+}
+
 bool is_tracked(ptx::Space space) {
   return space == ptx::Space::Generic || space == ptx::Space::Global || space == ptx::Space::Shared;
 }
@@ -191,6 +202,10 @@ void RaceChecker::add_words(const AccessEvent& event, const uint64_t* addresses,
   one.key.bits |= 15u;
   me.drop_before = 0;
   me.line_before = launch_line_before_;
+  if (event.kind == AccessKind::Load && Checker::can_read(me)) {
+    read_words(event, addresses, one, me);
+    return;
+  }
   for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
     const uint64_t address = addresses[std::countr_zero(rest)];
     one.lanes = rest & -rest;
@@ -198,6 +213,28 @@ void RaceChecker::add_words(const AccessEvent& event, const uint64_t* addresses,
     if (has_value) one.value = stored_value(event, one.lanes);
     me.line_address = address & ~uint64_t{kLineBytes - 1};
     if (Line* line = global_.line(address)) checker_.access_word(*line, one, me);
+  }
+}
+
+// The same, if they only read.
+void RaceChecker::read_words(const AccessEvent& event, const uint64_t* addresses, Entry one,
+                             Accessor& me) {
+  const uint32_t first = Reader::of(me.uid, me.warp_index).bits, uid = me.uid;
+  const Key key = one.key;
+  const Time time = one.time;
+  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    const uint64_t address = addresses[lane];
+    Line* line = global_.line(address);
+    if (!line) continue;
+    const auto word = static_cast<uint32_t>(address % kLineBytes / kWordBytes);
+    const Reader by{first | lane};
+    if (checker_.read_new_word(*line, key, time, word, uid, by)) continue;
+    if (checker_.read_word(*line, key, time, word, me, by)) continue;
+    one.lanes = 1u << lane;
+    one.words = 1u << word;
+    me.line_address = address & ~uint64_t{kLineBytes - 1};
+    checker_.access_word(*line, one, me);
   }
 }
 
@@ -226,8 +263,7 @@ void RaceChecker::add_lanes(const AccessEvent& event, const uint64_t* addresses,
   const uint32_t mask = event.by.mask;
   const bool scattered = static_cast<uint32_t>(std::popcount(mask)) >= kScattered;
   if (scattered && event.bytes == kWordBytes) {
-    uint64_t all = 0;
-    for (uint32_t rest = mask; rest; rest &= rest - 1) all |= addresses[std::countr_zero(rest)];
+    const uint64_t all = all_bits(addresses, mask);
     const bool shared = event.space == ptx::Space::Shared;
     if (all % kWordBytes == 0 && (shared ? all <= kOffsetBits : all >> 56 == 0)) {
       if (shared)
@@ -328,6 +364,27 @@ uint32_t RaceChecker::stored_value(const AccessEvent& event, uint32_t lanes) con
   return static_cast<uint32_t>((first * 0x9e3779b97f4a7c15u) >> 32) | 1;
 }
 
+void RaceChecker::add_other(const AccessEvent& event, const Entry& mine, Accessor& me) {
+  switch (event.shape) {
+    case AddressShape::Uniform:
+      add_lane(event, event.base, event.by.mask, mine, me, false);
+      break;
+    case AddressShape::Run:
+      if (event.step == 0)
+        add_lane(event, event.base, event.by.mask, mine, me, false);
+      else if (event.step != event.bytes ||
+               !add_dense(event, event.base, 0, event.by.mask, mine, me))
+        add_run(event, mine, me);
+      break;
+    case AddressShape::Rows:
+      add_rows(event, mine, me);
+      break;
+    case AddressShape::Lanes:
+      add_unknown(event, mine, me);
+      break;
+  }
+}
+
 // What an asynchronous copy touches is left out: it counts as ordered where it was issued.
 void RaceChecker::on(const AccessEvent& event) {
   if (event.async || event.by.mask == 0 || !running_ || !is_tracked(event.space)) return;
@@ -346,23 +403,20 @@ void RaceChecker::on(const AccessEvent& event) {
   mine.block = block.uid;
   mine.warps = 1u << event.by.warp;
   mine.time = block.time_of(*me.warp);
-  switch (event.shape) {
-    case AddressShape::Uniform:
-      add_lane(event, event.base, event.by.mask, mine, me, false);
-      break;
-    case AddressShape::Run:
-      if (event.step == 0)
-        add_lane(event, event.base, event.by.mask, mine, me, false);
-      else if (event.step != event.bytes ||
-               !add_dense(event, event.base, 0, event.by.mask, mine, me))
-        add_run(event, mine, me);
-      break;
-    case AddressShape::Rows:
-      add_rows(event, mine, me);
-      break;
-    case AddressShape::Lanes:
-      add_unknown(event, mine, me);
-      break;
+  const bool same =
+      event.shape == AddressShape::Uniform || (event.shape == AddressShape::Run && event.step == 0);
+  const bool run = event.shape == AddressShape::Run && event.step == kWordBytes;
+  const bool whole_line = run && event.by.mask == ~0u && event.base % kLineBytes == 0;
+  // Most accesses are one of two: a line by a warp, or a word by all its lanes.
+  if (event.bytes == kWordBytes && (whole_line || (same && event.base % kWordBytes == 0))) {
+    if (event.kind == AccessKind::Store && event.strength == Strength::Weak)
+      mine.value = stored_value(event, event.by.mask);
+    mine.key.bits |= whole_line ? Key::kDense | 15u : 15u;
+    mine.words = whole_line ? ~0u : 1u << event.base % kLineBytes / kWordBytes;
+    mine.lanes = whole_line ? 0 : event.by.mask;
+    add(event, event.base, mine, me, false);
+  } else {
+    add_other(event, mine, me);
   }
   const bool relaxed = event.strength == Strength::Relaxed || event.strength == Strength::Volatile;
   if (event.strength != Strength::Weak && !(relaxed && order_.strong_is_plain(*me.warp)))

@@ -38,49 +38,57 @@ void Pool::give_list(uint32_t head) {
 }
 
 uint32_t Pool::take_words() {
-  uint32_t index = 0;
-  if (!free_splits_.empty()) {
-    index = free_splits_.back();
-    free_splits_.pop_back();
-  } else {
-    if (splits_made_ >> kSplitShift >= split_chunks_.size()) {
-      constexpr size_t kWords = size_t{kSplitChunk} * kLineWords;
-      std::unique_ptr<uint32_t[]> chunk(new (std::nothrow) uint32_t[kWords]);
-      if (!chunk) {
-        full_ = true;
-        return 0;
-      }
-      split_chunks_.push_back(std::move(chunk));
-    }
-    index = splits_made_++;
-  }
-  std::fill_n(words(index), kLineWords, 0u);
+  const uint32_t index = words_.take();
+  if (!index) full_ = true;
+  std::fill_n(words(index), index ? kLineWords : 0, 0u);
   return index;
 }
 
 uint32_t Pool::take_known() {
-  if (!free_known_.empty()) {
-    const uint32_t index = free_known_.back();
-    free_known_.pop_back();
-    known(index) = {};
-    return index;
-  }
-  if (known_made_ >> kSplitShift >= known_chunks_.size()) {
-    std::unique_ptr<Known[]> chunk(new (std::nothrow) Known[kSplitChunk]);
-    if (!chunk) return 0;
-    known_chunks_.push_back(std::move(chunk));
-  }
-  return known_made_++;
+  const uint32_t index = known_.take();
+  if (index) known(index) = {};
+  return index;
 }
 
 void Pool::give_words(uint32_t index) {
   for (uint32_t word = 0; word < kLineWords; ++word) give_list(words(index)[word]);
-  free_splits_.push_back(index);
+  words_.give(index);
+}
+
+// Whoever comes races with one of two blocks, of which no thread knows what another did. Before the
+// next barrier of a block the same holds for two of its warps.
+void TwoReaders::add(Reader by) {
+  const bool same_block = first.same_block(by), same_warp = first.same_warp(by);
+  switch (first.state()) {
+    case Reader::Nobody:
+      first = by;
+      return;
+    case Reader::One:
+    case Reader::Lanes:
+      if (same_warp) {
+        if (first.state() == Reader::One) second = 1u << first.lane();
+        second |= 1u << by.lane();
+        first.set_state(second & (second - 1) ? Reader::Lanes : Reader::One);
+        return;
+      }
+      break;
+    case Reader::TwoWarps:
+      if (same_block) return;
+      break;
+    case Reader::TwoBlocks:
+      return;
+  }
+  second = by.bits;
+  first.set_state(same_block ? Reader::TwoWarps : Reader::TwoBlocks);
 }
 
 void clear_line(Pool& pool, Line& line) {
   if (!line.split) {
     pool.give_list(line.head);
+  } else if (line.pairs()) {
+    pool.pairs.give(line.readers());
+  } else if (line.reads()) {
+    pool.readers.give(line.readers());
   } else {
     pool.give_words(line.split);
     if (line.known()) pool.give_known(line.known());

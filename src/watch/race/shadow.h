@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <unordered_map>
 #include <vector>
 
@@ -84,6 +85,79 @@ struct Known {
   const Words& slot(Key key) const { return of_others[key.place() % kSlots]; }
 };
 
+// Who read a word of a line that has only been read in this launch, at one source line: all that
+// most gathers leave behind. What is the same for the whole line is kept with the line, so a word
+// takes 4 bytes, a ninth of lists. That matters because scattered accesses wait for memory. An
+// access that this cannot say makes lists of the line (Checker::unfold).
+struct Reader {
+  uint32_t bits = 0;  // 0: nobody
+
+  // Of two warps of a block, or of two blocks, whoever comes differs from one (check.h). Of several
+  // lanes of a warp all are kept: some of them may be known to who comes, and others not.
+  enum State : uint32_t { Nobody, One, Lanes, TwoWarps, TwoBlocks };
+  static constexpr uint32_t kStateShift = 29, kBlockShift = 10;
+  static constexpr uint32_t kBlockBits = kStateShift - kBlockShift;
+  static constexpr uint32_t kMostBlocks = 1u << (kBlockBits - 1);  // of a launch
+
+  // Lane 0 of a warp.
+  static Reader of(uint32_t block, uint32_t warp) {
+    constexpr uint32_t kMask = (1u << kBlockBits) - 1;
+    return {One << kStateShift | (block & kMask) << kBlockShift | warp << 5};
+  }
+  State state() const { return static_cast<State>(bits >> kStateShift); }
+  void set_state(State state) {
+    bits = (bits & ((1u << kStateShift) - 1)) | uint32_t{state} << kStateShift;
+  }
+  uint32_t lane() const { return bits & 31; }
+  uint32_t warp() const { return bits >> 5 & 31; }
+  // Its uid, given that of another block of its launch.
+  uint32_t block(uint32_t other) const {
+    constexpr uint32_t kShift = 32 - kBlockBits;
+    const auto ahead = static_cast<int32_t>(((bits >> kBlockShift) - other) << kShift) >> kShift;
+    return other + static_cast<uint32_t>(ahead);
+  }
+  bool same_block(Reader other) const { return same(other, kBlockShift); }
+  bool same_warp(Reader other) const { return same(other, kBlockShift - 5); }
+
+ private:
+  bool same(Reader other, uint32_t shift) const {
+    return ((bits ^ other.bits) << (32 - kStateShift)) >> (32 - kStateShift + shift) == 0;
+  }
+};
+struct TwoReaders {
+  Reader first;         // its state is that of both
+  uint32_t second = 0;  // a Reader; of Lanes: a mask of lanes, with the first
+  void add(Reader by);
+};
+
+// Records of one size, by index; 0 is none.
+template <class T>
+class Records {
+ public:
+  T& operator[](uint32_t index) { return chunks_[index >> kShift][index & (kChunk - 1)]; }
+  // As it was left, or zero; 0: there is no memory.
+  uint32_t take() {
+    if (!free_.empty()) {
+      const uint32_t index = free_.back();
+      free_.pop_back();
+      return index;
+    }
+    if (made_ >> kShift >= chunks_.size()) {
+      std::unique_ptr<T[]> chunk(new (std::nothrow) T[kChunk]());
+      if (!chunk) return 0;
+      chunks_.push_back(std::move(chunk));
+    }
+    return made_++;
+  }
+  void give(uint32_t index) { free_.push_back(index); }
+
+ private:
+  static constexpr uint32_t kShift = 10, kChunk = 1u << kShift;
+  std::vector<std::unique_ptr<T[]>> chunks_;
+  std::vector<uint32_t> free_;
+  uint32_t made_ = 1;
+};
+
 // All entries of all lines, by index: half the size of pointers.
 class Pool {
  public:
@@ -98,15 +172,23 @@ class Pool {
   void give_list(uint32_t head);
 
   // Heads of the lists of 32 words.
-  uint32_t* words(uint32_t index) {
-    return split_chunks_[index >> kSplitShift].get() + (index & (kSplitChunk - 1)) * kLineWords;
-  }
+  uint32_t* words(uint32_t index) { return words_[index].of; }
   uint32_t take_words();
   void give_words(uint32_t index);
 
-  Known& known(uint32_t index) { return known_chunks_[index >> kSplitShift][index % kSplitChunk]; }
+  Known& known(uint32_t index) { return known_[index]; }
   uint32_t take_known();
-  void give_known(uint32_t index) { free_known_.push_back(index); }
+  void give_known(uint32_t index) { known_.give(index); }
+
+  // Readers of 32 words: one of each, or two.
+  struct Readers {
+    Reader of[kLineWords];
+  };
+  struct Pairs {
+    TwoReaders of[kLineWords];
+  };
+  Records<Readers> readers;
+  Records<Pairs> pairs;
 
   bool full() const { return full_; }
   uint32_t used() const { return used_; }
@@ -114,14 +196,13 @@ class Pool {
 
  private:
   static constexpr uint32_t kShift = 14, kChunk = 1u << kShift;
-  static constexpr uint32_t kSplitShift = 10, kSplitChunk = 1u << kSplitShift;
+  struct Words {
+    uint32_t of[kLineWords];
+  };
   std::vector<std::unique_ptr<Entry[]>> chunks_;
-  std::vector<std::unique_ptr<uint32_t[]>> split_chunks_;
-  std::vector<std::unique_ptr<Known[]>> known_chunks_;
+  Records<Words> words_;
+  Records<Known> known_;
   uint32_t made_ = 1, free_ = 0, used_ = 0;  // index 0 is none
-  uint32_t splits_made_ = 1;
-  uint32_t known_made_ = 1;
-  std::vector<uint32_t> free_splits_, free_known_;
   uint32_t limit_ = 1u << 27;
   bool full_ = false;
 };
@@ -138,6 +219,15 @@ struct Line {
   uint32_t known() const { return head; }
   uint32_t& newest() { return key.bits; }
   uint32_t newest() const { return key.bits; }
+
+  // Of a split line with readers in the place of lists: the key of all of them, and the uid of the
+  // block that came last. `touched` is the time of what that block read.
+  static constexpr uint32_t kReads = 1u << 31, kPairs = 1u << 30;
+  bool reads() const { return split & kReads; }
+  bool pairs() const { return split & kPairs; }
+  uint32_t readers() const { return split & (kPairs - 1); }  // in the pool
+  uint32_t& reads_key() { return head; }
+  uint32_t& reader() { return key.bits; }
 };
 using Lines = std::vector<Line>;
 

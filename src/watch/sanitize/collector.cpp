@@ -37,8 +37,13 @@ void Collector::on(const LaunchEvent& event) {
     const uint64_t oldest = event.number - std::min<uint64_t>(event.number, kMostLaunches / 2);
     std::erase_if(launches_, [&](const auto& entry) { return entry.first < oldest; });
   }
-  launches_[event.number] = {event.number, event.stream, demangled(event.program->name), event.grid,
-                             event.block};
+  const std::string kernel = demangled(event.program->name);
+  auto& kernels = findings_.kernels;
+  if (programs_.size() < results::Findings::kMostKernels &&
+      programs_.insert(event.program->serial).second &&
+      std::ranges::find(kernels, kernel) == kernels.end())
+    kernels.push_back(kernel);
+  launches_[event.number] = {event.number, event.stream, kernel, event.grid, event.block};
 }
 
 const KnownLaunch* Collector::launch_named(uint64_t number) const {
@@ -137,6 +142,7 @@ void Collector::forget() {
   const std::vector<std::string> checks = std::move(findings_.checks);
   findings_ = {};
   findings_.checks = checks;
+  programs_.clear();
   known_.clear();
   counts_.clear();
   news_ = false;

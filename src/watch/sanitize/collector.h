@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,7 @@ class Collector : public engine::Sink {
   SiteTable sites_;
   std::optional<engine::LaunchEvent> running_;
   std::unordered_map<uint64_t, KnownLaunch> launches_;
+  std::unordered_set<uint64_t> programs_;  // serials of those launched, the first of them
   results::Findings findings_;
   std::unordered_map<Key, size_t, KeyHash> known_;  // to the index in findings_
   std::vector<int64_t> counts_;                     // by rule

@@ -28,8 +28,12 @@ struct Action {
   uint64_t base = 0, step_bytes = 0;
   // Lanes are in another order, or in groups at the same places: such events name each address.
   uint32_t twist = 0, fold = 32;
+  uint32_t scatter = 0, elements = 0;  // 0: none; else each lane is at one of so many elements
 
-  uint64_t address(uint32_t lane) const { return base + step_bytes * ((lane ^ twist) % fold); }
+  uint64_t address(uint32_t lane) const {
+    if (scatter) return base + uint64_t{bytes} * (((lane + 1) * scatter >> 12) % elements);
+    return base + step_bytes * ((lane ^ twist) % fold);
+  }
 };
 struct Kernel {
   std::vector<Action> warps[kBlocks][kWarps];
@@ -109,6 +113,42 @@ Kernel random_kernel(std::mt19937& random) {
   return kernel;
 }
 
+// Reads of whole warps at random words of a few lines, and seldom a write there.
+Kernel random_gathers(std::mt19937& random) {
+  auto pick = [&](uint32_t count) { return static_cast<uint32_t>(random() % count); };
+  Kernel kernel;
+  const uint32_t rounds = 1 + pick(4), seldom = 8u << pick(5);
+  const bool of_blocks = pick(4);  // each block has lines of its own
+  for (uint32_t block = 0; block < kBlocks; ++block) {
+    for (uint32_t round = 0; round < rounds; ++round) {
+      for (auto& out : kernel.warps[block]) {
+        for (uint32_t i = pick(4); i > 0; --i) {
+          Action action;
+          action.kind = pick(seldom) == 0 ? AccessKind::Store : AccessKind::Load;
+          const bool reads = action.kind == AccessKind::Load;
+          action.line = reads ? 1 + (pick(8) == 0) : 3 + 2 * round + pick(2);
+          action.bytes = reads && pick(8) == 0 ? 8 : 4;
+          action.mask = reads ? kAll << (pick(4) ? 23 : pick(24)) : 1u << pick(32);
+          action.scatter = static_cast<uint32_t>(random()) | 1;
+          action.elements = 256 / action.bytes;
+          action.base = kGlobal + (of_blocks ? block * 256 : 0);
+          out.push_back(action);
+          if (pick(6)) continue;
+          Action sync;
+          sync.step = Step::WarpSync;
+          sync.mask = kMasks[pick(4)];
+          out.push_back(sync);
+        }
+      }
+      const bool meets = pick(3) != 0;
+      for (auto& out : kernel.warps[block]) {
+        if (meets) out.push_back({Step::Barrier});
+      }
+    }
+  }
+  return kernel;
+}
+
 using VectorClock = std::vector<uint32_t>;
 struct Seen {
   uint32_t thread, when, line, bytes;
@@ -127,9 +167,28 @@ class Execution {
 
   void run() {
     checked_.launch(kBlocks, kWarps * 32);
+    run_blocks(0, kBlocks);
+    checked_.end();
+  }
+  // A block begins when the last one has ended.
+  void run_one_by_one() {
+    checked_.begin(kBlocks, kWarps * 32);
+    const auto first = static_cast<uint32_t>(random_() % kBlocks);
+    for (uint32_t i = 0; i < kBlocks; ++i) {
+      const uint32_t block = (first + i) % kBlocks;
+      checked_.start(block);
+      run_blocks(block, block + 1);
+      checked_.stop(block);
+    }
+    checked_.end();
+  }
+  const Pairs& expected() const { return races_; }
+
+ private:
+  void run_blocks(uint32_t begin, uint32_t end) {
     for (;;) {
       std::vector<std::pair<uint32_t, uint32_t>> ready;
-      for (uint32_t block = 0; block < kBlocks; ++block) {
+      for (uint32_t block = begin; block < end; ++block) {
         for (uint32_t warp = 0; warp < kWarps; ++warp) {
           if (at_[block][warp] < kernel_.warps[block][warp].size() && !waits_[block][warp])
             ready.emplace_back(block, warp);
@@ -143,11 +202,7 @@ class Execution {
         if (at_[block][warp] < kernel_.warps[block][warp].size()) step(block, warp);
       }
     }
-    checked_.end();
   }
-  const Pairs& expected() const { return races_; }
-
- private:
   static uint32_t thread(uint32_t block, uint32_t warp, uint32_t lane) {
     return (block * kWarps + warp) * 32 + lane;
   }
@@ -229,7 +284,7 @@ class Execution {
     AccessEvent event = checked_.access(action.kind, first_line_ + action.line, block, warp,
                                         action.mask, action.base, action.step_bytes, action.bytes);
     uint64_t addresses[32];
-    if (action.twist || action.fold < 32 || random_() % 2) {
+    if (action.twist || action.fold < 32 || action.scatter || random_() % 2) {
       for (uint32_t lane = 0; lane < 32; ++lane) addresses[lane] = action.address(lane);
       event.shape = AddressShape::Lanes;
       event.addresses = addresses;
@@ -292,6 +347,32 @@ TEST(RaceOracle, RandomKernelsInRandomOrders) {
   }
   EXPECT_GT(with_races, 20u);
   EXPECT_GT(without, 5u);
+}
+
+TEST(RaceOracle, RandomGathersInRandomOrders) {
+  size_t with_races = 0, without = 0;
+  for (uint32_t seed = 0; seed < 250; ++seed) {
+    std::mt19937 random(seed);
+    const Kernel kernel = random_gathers(random);
+    Pairs first;
+    for (uint64_t order = 0; order < 4; ++order) {
+      RaceRun checked;
+      if (order >= 2) Execution(random_gathers(random), 0, checked, kEarlier).run_one_by_one();
+      Execution execution(kernel, order, checked);
+      if (order % 2)
+        execution.run();
+      else
+        execution.run_one_by_one();
+      Pairs found = checked.pairs();
+      std::erase_if(found, [](const Pair& pair) { return pair.first > kEarlier; });
+      ASSERT_EQ(found, execution.expected()) << "kernel " << seed << " order " << order;
+      if (order == 0) first = found;
+      ASSERT_EQ(found, first) << "kernel " << seed << " order " << order;
+    }
+    (first.empty() ? without : with_races) += 1;
+  }
+  EXPECT_GT(with_races, 100u);
+  EXPECT_GT(without, 50u);
 }
 
 }  // namespace

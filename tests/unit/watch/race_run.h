@@ -36,6 +36,11 @@ struct RaceRun {
   }
 
   void launch(uint32_t blocks, uint32_t threads, uint32_t cluster = 1, uint64_t stream = 0) {
+    begin(blocks, threads, cluster, stream);
+    for (uint64_t block = 0; block < blocks; ++block) start(block);
+  }
+  // No block runs yet.
+  void begin(uint32_t blocks, uint32_t threads, uint32_t cluster = 1, uint64_t stream = 0) {
     event = {};
     event.program = &program;
     event.number = ++launches;
@@ -47,10 +52,11 @@ struct RaceRun {
     collector.on(event);
     checker.on(event);
     warps = (threads + 31) / 32;
-    for (uint64_t block = 0; block < blocks; ++block) checker.on(BlockEvent{block, {}, false});
   }
+  void start(uint64_t block) { checker.on(BlockEvent{block, {}, false}); }
+  void stop(uint64_t block) { checker.on(BlockEvent{block, {}, true}); }
   void end() {
-    for (uint64_t block = 0; block < event.grid.x; ++block) checker.on(BlockEvent{block, {}, true});
+    for (uint64_t block = 0; block < event.grid.x; ++block) stop(block);
     event.ended = true;
     collector.on(event);
     checker.on(event);

@@ -336,7 +336,7 @@ TEST(Findings, AreReadAsTheyWereWritten) {
   results::merge(both, *read);
   ASSERT_EQ(both.findings.size(), 1u);
   EXPECT_EQ(both.findings[0].count, 2);
-  const Json sarif = Json::parse(report::findings_sarif(both, "/a"));
+  const Json sarif = Json::parse(report::findings_sarif(both, "/a", "/a/t.cu"));
   const Json& result = sarif["runs"][0]["results"][0];
   EXPECT_EQ(result["ruleId"], "shared-race");
   EXPECT_EQ(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "k.cu");
