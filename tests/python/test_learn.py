@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,8 +64,6 @@ def run(folder: Path, *words: str) -> tuple[int, str]:
 
 
 def environment() -> dict[str, str]:
-    import os
-
     return {**os.environ, "PYTHONPATH": str(Path(learn.__file__).parents[2])}
 
 
@@ -124,6 +123,18 @@ def test_a_damaged_list_of_what_is_done_is_begun_again(tmp_path, state):
     code, told = run(tmp_path)
     assert code == 0 and "0 of 12 done" in told
     assert "grid, hint 1 of" in run(tmp_path, "hint", "grid")[1]
+
+
+def test_a_reader_that_has_seen_enough(tmp_path):
+    """kiln learn | head -1"""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "kiln._learn.main"],
+        cwd=tmp_path, env=environment(), stdout=write, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    os.close(write)
+    assert done.returncode == 0 and done.stderr == ""
 
 
 def test_a_watch_checks_again_when_the_file_is_saved(command, tmp_path):

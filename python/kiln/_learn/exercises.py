@@ -33,7 +33,7 @@ EXERCISES = (
          "Round up: kiln::blocks_for(n, 256). Which threads have nothing to do then?"),
     ),
     Exercise(
-        "timer.py", 1, "the time of a call, not of its launch", checks.timer,
+        "timer.py", 2, "the time of a call, not of its launch", checks.timer,
         ("When does launch() return, and when is the work done?",
          "Warm up and synchronize(): before the clock starts, nothing may be in the queue, and "
          "before it stops, everything must be done."),

@@ -13,6 +13,7 @@ import contextlib
 import difflib
 import hashlib
 import json
+import os
 import shutil
 import sys
 import time
@@ -58,10 +59,15 @@ def main(words: Sequence[str]) -> int:
             raise _no_exercise(options.name)
         if options.json:
             return as_json(options.folder, options.action, options.name)
-        return actions[options.action](options.folder, options.name)
+        code = actions[options.action](options.folder, options.name)
+        sys.stdout.flush()
+        return code
     except KilnError as error:
         fault = "usage" if isinstance(error, Wrong) else "environment"
         return _failed(error, fault, options.json)
+    except BrokenPipeError:  # who reads has seen enough: kiln learn | head -3
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         # Of the exercises: a folder or a file that cannot be written or read.
         why = f"{error.filename}: {error.strerror}" if error.filename else str(error)

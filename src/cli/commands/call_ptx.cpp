@@ -238,6 +238,13 @@ bool PtxCall::take_number(const ptx::Variable& parameter, const host::Scalar& sc
   return true;
 }
 
+std::string what_fits(const ptx::Variable& parameter) {
+  const uint32_t bits = 8 * ptx::bytes_of(parameter.type);
+  if (ptx::class_of(parameter.type) == 'f') return bits >= 32 ? "pass a number such as 2.5" : "";
+  if (bits == 64) return "a pointer takes a tensor such as randn:f32:1000, or none";
+  return fmt::format("pass a whole number of at most {} bits", bits);
+}
+
 Status PtxCall::take(const ptx::Variable& parameter, const std::string& given) {
   const std::string what =
       fmt::format("cannot pass {} as the parameter {}", given, declaration(parameter));
@@ -257,7 +264,7 @@ Status PtxCall::take(const ptx::Variable& parameter, const std::string& given) {
   }
   if (take_number(parameter, argument->scalar)) return {};
   return Error{Fault::Usage, what, fmt::format("it does not fit .{}", ptx::name_of(parameter.type)),
-               "a pointer takes a tensor such as randn:f32:1000, or none"};
+               what_fits(parameter)};
 }
 
 // A fat binary with one entry, as it is in the memory of a process.

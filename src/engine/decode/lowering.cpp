@@ -107,9 +107,13 @@ Error Lowering::error_at(const ptx::Instruction& ins, std::string why) const {
   Program at;
   at.module = &module_;
   at.sites.push_back(site);
+  const bool blackwell = module_.target.starts_with("sm_1");  // sm_100 and later: tcgen05
   return Error{Fault::Work, fmt::format("cannot run {} on the engine", demangled(program_.name)),
                fmt::format("{}, in {}", why, place_of(at, Op{})),
-               "run it on a GPU; kiln docs reference/ptx lists what the engine runs"};
+               fmt::format("{}; kiln docs reference/ptx lists what the engine runs",
+                           blackwell ? "compile it for sm_90 (wgmma) or sm_80 (mma), or run it on "
+                                       "a GPU of its target"
+                                     : "run it on a GPU")};
 }
 
 Status Lowering::declare() {

@@ -132,23 +132,50 @@ std::vector<Line> finite(const std::vector<Line>& lines) {
   return out;
 }
 
+// The range of nearly all samples of a line: a few that took a hundred times as long would make a
+// needle of the rest. Up to 5 % at either end are left out, where they lie farther from the others
+// than twice the width of these.
+void add_most(const Line& line, Range& to) {
+  std::vector<double> values;
+  for (const Point& point : line.points) values.push_back(point.x);
+  if (values.empty()) return;
+  std::sort(values.begin(), values.end());
+  const size_t end = values.size() - 1, few = values.size() / 20;
+  const double low = values[few], high = values[end - few];
+  const double far = 2 * std::max(high - low, 0.01 * std::abs(high));
+  for (const double value : values)
+    if (value >= low - far && value <= high + far) to.add(value);
+}
+
+std::string left_out(const std::vector<Line>& samples, const Range& shown, std::string_view unit) {
+  size_t count = 0, all = 0;
+  Range beyond;
+  for (const Line& line : samples)
+    for (const Point& point : line.points) {
+      ++all;
+      if (point.x >= shown.low && point.x <= shown.high) continue;
+      ++count;
+      beyond.add(point.x);
+    }
+  if (count == 0) return "";
+  std::string where = tick_text(beyond.low);
+  if (beyond.low < beyond.high) where += " to " + tick_text(beyond.high);
+  const double percent = 100 * static_cast<double>(count) / static_cast<double>(all);
+  return fmt::format("<p class=\"soft\">Not in the picture: {:.2g} % of the samples, {} {}.</p>\n",
+                     percent, where, escape(unit));
+}
+
 double finite_or_zero(double value) { return std::isfinite(value) ? value : 0; }
 
 }  // namespace
 
 std::string density_chart(const std::vector<Line>& given, std::string_view unit) {
   const std::vector<Line> samples = finite(given);
-  // The middle 98 %: one sample that took a hundred times as long would make a needle of the rest.
   Range shown;
-  for (const Line& line : samples) {
-    std::vector<double> values;
-    for (const Point& point : line.points) values.push_back(point.x);
-    if (values.empty()) continue;
-    std::sort(values.begin(), values.end());
-    shown.add(values[values.size() / 100]);
-    shown.add(values[values.size() - 1 - values.size() / 100]);
-  }
+  for (const Line& line : samples) add_most(line, shown);
+  const bool positive = shown.low >= 0;
   shown.widen(0.08);
+  if (positive) shown.low = std::max(0.0, shown.low);
   Scale x{shown, false, kLeft, kWidth - kRight}, y{{}, false, kHeight - kBottom, kTop};
   std::vector<std::vector<double>> curves;
   for (const Line& line : samples) {
@@ -177,7 +204,8 @@ std::string density_chart(const std::vector<Line>& given, std::string_view unit)
     out += fmt::format("<path class=\"area s{}\" d=\"{} L{:.1f} {:.1f} Z\"/>", k % 6 + 1, path,
                        x.at(shown.high), y.at(0));
   }
-  return key(samples) + svg(out, kHeight, "distribution of the samples");
+  return key(samples) + svg(out, kHeight, "distribution of the samples") +
+         left_out(samples, shown, unit);
 }
 
 std::string line_chart(const std::vector<Line>& given, const Axes& axes) {

@@ -92,6 +92,16 @@ TEST(Launch, UnknownInstructionIsRefusedByNameAndPlace) {
   EXPECT_EQ(session.launch("good", {}).code, 0) << "one kernel must not spoil the others";
 }
 
+TEST(Launch, WhatNeedsBlackwellNamesATargetThatWorks) {
+  Session session(
+      ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\n"
+      "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\nret;\n}\n");
+  LaunchOutcome outcome = session.launch("k", {});
+  EXPECT_EQ(outcome.code, kNotSupported);
+  EXPECT_THAT(outcome.text, HasSubstr("tcgen05"));
+  EXPECT_THAT(outcome.text, HasSubstr("compile it for sm_90 (wgmma) or sm_80 (mma)"));
+}
+
 TEST(Barrier, SharedMemoryIsSeenByTheWholeBlock) {
   Session session(kernel_text("u64 p", R"(
     .shared .align 4 .b8 tile[4096];

@@ -51,6 +51,21 @@ TEST(Charts, NumbersAtTheEdges) {
   expect_drawable(waterfall({{"a", kNothing, 1, ""}, {"b", 1, kNothing, ""}}, "time"));
 }
 
+// A few samples that took a hundred times as long are counted, not drawn.
+TEST(Charts, MostSamplesFillThePicture) {
+  std::vector<double> values;
+  for (int i = 0; i < 200; ++i) values.push_back(32 + 0.001 * i);
+  EXPECT_THAT(density_chart({line("a", values)}, "us"), Not(HasSubstr("Not in the picture")));
+  for (int i = 0; i < 8; ++i) values.push_back(2600 + i);
+  const std::string chart = density_chart({line("a", values)}, "us");
+  expect_drawable(chart);
+  EXPECT_THAT(chart, HasSubstr("Not in the picture: 3.8 % of the samples, 2600 to 2607 us."));
+  EXPECT_THAT(chart, HasSubstr(">32.1<"));
+  // A tenth is a second heap.
+  for (int i = 0; i < 20; ++i) values.push_back(64);
+  EXPECT_THAT(density_chart({line("a", values)}, "us"), HasSubstr(">60<"));
+}
+
 TEST(Charts, NamesAreText) {
   const std::string hostile = "<script>x</script>";
   for (const std::string& chart : {density_chart({line(hostile, {1, 2})}, hostile),
