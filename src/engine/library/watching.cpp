@@ -23,15 +23,14 @@ constexpr uint64_t kQuarantineBytes = uint64_t{32} << 20;
 Sink* watchers_of(const Environment& asked, std::string* problem) {
   if (asked.compile == "report") watch::report_compiled();
   if (!asked.sanitize.empty()) state().device.heap.set_quarantine(kQuarantineBytes);
-  return watch::make_watchers(
-      {std::string(asked.accesses),
-       asked.accesses_limit,
-       std::string(asked.lines),
-       std::string(asked.counters),
-       std::string(asked.caches),
-       asked.fidelity,
-       {std::string(asked.sanitize), std::string(asked.sanitize_folder)}},
-      problem);
+  return watch::make_watchers({std::string(asked.accesses),
+                               asked.accesses_limit,
+                               std::string(asked.lines),
+                               std::string(asked.counters),
+                               std::string(asked.caches),
+                               asked.fidelity,
+                               {std::string(asked.sanitize), std::string(asked.sanitize_folder)}},
+                              problem);
 }
 
 const char* sanitize_part(const char* checks) {
