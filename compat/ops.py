@@ -122,7 +122,7 @@ def default_of(a: Argument) -> str:
     if d == "None":
         # `= {}` would make the compiler instantiate each std::optional where the op is declared.
         inner = re.fullmatch(r"const std::optional<(.*)>&", TYPES[a.type])
-        return f" = detail::none<{inner[1]}>()" if inner else " = {}"
+        return f" = kiln_detail::none<{inner[1]}>()" if inner else " = {}"
     if d in ("True", "False"):
         return f" = {d.lower()}"
     if d == "contiguous_format":
@@ -256,7 +256,8 @@ def main() -> None:
         source,
         head
         + more
-        + '#include "op_call.h"\n\nnamespace at {\ninline namespace kc {\nusing namespace detail;\n'
+        + '#include "op_call.h"\n\nnamespace at {\ninline namespace kc {\n'
+        + "using namespace kiln_detail;\n"
         "\n" + "\n".join(definitions) + "\n\n}  // namespace kc\n}  // namespace at\n",
     )
 

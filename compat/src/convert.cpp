@@ -135,6 +135,19 @@ bool load_list(const Type& type, PyObject* object, bool convert, Value& value) {
   return true;
 }
 
+bool load_dict(const Type& type, PyObject* object, bool convert, Value& value) {
+  if (!is_instance(object, PyDict_Type)) return false;
+  value.kind = Value::Kind::dict;
+  value.list.resize(2 * static_cast<size_t>(PyDict_Size(object)));
+  Py_ssize_t at = 0;
+  PyObject *key = nullptr, *item = nullptr;
+  for (size_t i = 0; i + 1 < value.list.size() && PyDict_Next(object, &at, &key, &item); i += 2)
+    if (!load(*type.inner[0], key, convert, value.list[i]) ||
+        !load(*type.inner[1], item, convert, value.list[i + 1]))
+      return false;
+  return true;
+}
+
 bool load_dtype(PyObject* object, Value& value) {
   if (PyObject_IsInstance(object, torch_attribute("torch", "dtype").get()) != 1) return false;
   for (const DtypeName& row : kDtypeNames)
@@ -201,7 +214,7 @@ bool is_tensor(PyObject* object) {
 
 at::Tensor adopt_handle(void* handle) {
   kiln::detail::torch_require();
-  return at::Tensor::adopt(reinterpret_cast<at::detail::Rep*>(
+  return at::Tensor::adopt(reinterpret_cast<at::kiln_detail::Rep*>(
       static_cast<kiln::detail::TensorRep*>(kiln::detail::torch_adopt(handle))));
 }
 
@@ -287,6 +300,14 @@ Ref object_from(const Value& value) {
       return device_object(at::Device(static_cast<at::DeviceType>(value.i), value.device_index));
     case Value::Kind::object:
       return Ref(value.object);
+    case Value::Kind::dict: {
+      Ref dict = checked(PyDict_New());
+      for (size_t i = 0; i + 1 < value.list.size(); i += 2)
+        if (PyObject_SetItem(dict.get(), object_from(value.list[i]).get(),
+                             object_from(value.list[i + 1]).get()))
+          throw_python_error();
+      return dict;
+    }
     case Value::Kind::list:
       break;
   }
@@ -332,6 +353,8 @@ bool load(const Type& type, PyObject* object, bool convert, Value& value) {
     case Type::Kind::list:
     case Type::Kind::tuple:
       return load_list(type, object, convert, value);
+    case Type::Kind::dict:
+      return load_dict(type, object, convert, value);
     case Type::Kind::dtype:
       return load_dtype(object, value);
     case Type::Kind::device:
@@ -378,6 +401,8 @@ std::string name_of(const Type& type) {
       for (int i = 0; i < type.count; i++) text += (i ? ", " : "") + name_of(*type.inner[i]);
       return text + "]";
     }
+    case Type::Kind::dict:
+      return "dict[" + name_of(*type.inner[0]) + ", " + name_of(*type.inner[1]) + "]";
     case Type::Kind::dtype:
       return "torch.dtype";
     case Type::Kind::device:

@@ -98,7 +98,7 @@ PhiloxCudaState CUDAGeneratorImpl::philox_cuda_state(uint64_t increment) {
   return {inputs.first, inputs.second};
 }
 
-namespace detail {
+namespace kiln_detail {
 Generator generator_of(void* python_object) {
   WithGil gil;
   Ref object = Ref::to(static_cast<PyObject*>(python_object));
@@ -106,7 +106,7 @@ Generator generator_of(void* python_object) {
   const bool counts = Device(text_of(device.get())).is_cpu();
   return Generator(GeneratorState::wrap(static_cast<Ref&&>(object), counts));
 }
-}  // namespace detail
+}  // namespace kiln_detail
 }  // namespace kc
 
 namespace cuda {

@@ -12,6 +12,7 @@
 #include "dynamic.h"
 #include "front.h"
 #include "invoke.h"
+#include "python_kernel.h"
 #include "text.h"
 #include "torch.h"
 
@@ -221,10 +222,6 @@ uint64_t give(const Type& type, Value& v, const char* op) {
   }
 }
 
-struct Kernel {
-  std::string name;
-  Function function;
-};
 constexpr int kMostKernels = 1024;
 Kernel* g_kernels[kMostKernels];
 int g_kernel_count = 0;
@@ -274,13 +271,13 @@ constexpr Boxed thunk_at(int number, std::integer_sequence<int, N...>) {
   return all[number];
 }
 
-Boxed boxed_of(const std::string& name, const Function& function) {
+int add_kernel(const std::string& name, const Function& function) {
   if (g_kernel_count == kMostKernels)
     throw at::Error(
         c10::str("error: cannot register ", name, "\n  why: a library can register ", kMostKernels,
                  " kernels through kiln's compat headers\n  fix: kiln build --compat=never"));
   g_kernels[g_kernel_count] = new Kernel{name, function};
-  return thunk_at(g_kernel_count++, std::make_integer_sequence<int, kMostKernels>());
+  return g_kernel_count++;
 }
 
 std::string schema_type(const Type& type) {
@@ -301,6 +298,10 @@ std::string schema_type(const Type& type) {
       return "Device";
     case Type::Kind::scalar:
       return "Scalar";
+    case Type::Kind::object:
+      return "Generator";
+    case Type::Kind::dict:
+      return "Dict(" + schema_type(*type.inner[0]) + ", " + schema_type(*type.inner[1]) + ")";
     case Type::Kind::optional:
       return schema_type(*type.inner[0]) + "?";
     case Type::Kind::list:
@@ -342,7 +343,38 @@ void* open(const std::string& ns, const char* key, const std::string& file, uint
 
 constexpr uint64_t kShim210 = (2ull << 56) | (10ull << 48);
 
-void implement(void* handle, const std::string& name, Boxed boxed) {
+bool crosses_shim(const Type& type) {
+  switch (type.kind) {
+    case Type::Kind::scalar:
+    case Type::Kind::dict:
+    case Type::Kind::tuple:
+    case Type::Kind::object:
+    case Type::Kind::none:
+      return false;
+    case Type::Kind::optional:
+    case Type::Kind::list:
+      return crosses_shim(*type.inner[0]);
+    default:
+      return true;
+  }
+}
+
+bool crosses_shim(const Function& f) {
+  for (int i = 0; i < f.parameter_count; i++)
+    if (!crosses_shim(*f.parameters[i])) return false;
+  if (!f.result || f.result->kind != Type::Kind::tuple) return !f.result || crosses_shim(*f.result);
+  for (int i = 0; i < f.result->count; i++)
+    if (!crosses_shim(*f.result->inner[i])) return false;
+  return true;
+}
+
+void implement(void* handle, const std::string& ns, const std::string& key, const std::string& name,
+               int kernel) {
+  if (!crosses_shim(g_kernels[kernel]->function)) {
+    implement_in_python(ns, key, name, *g_kernels[kernel]);
+    return;
+  }
+  const Boxed boxed = thunk_at(kernel, std::make_integer_sequence<int, kMostKernels>());
   const int failed = shim().implement_2_10
                          ? shim().implement_2_10(handle, name.c_str(), boxed, kShim210)
                          : shim().implement(handle, name.c_str(), boxed);
@@ -354,8 +386,7 @@ void implement(void* handle, const std::string& name, Boxed boxed) {
 // of a library have run.
 struct Pending {
   std::string ns, name;
-  Boxed boxed;
-  bool has_cpu;
+  int kernel;
 };
 std::vector<Pending>& pending() {
   static auto* list = new std::vector<Pending>;
@@ -366,9 +397,9 @@ std::vector<std::string>& cpu_kernels() {
   return *list;
 }
 
-void remember(const std::string& ns, const std::string& name, const std::string& key, Boxed boxed) {
+void remember(const std::string& ns, const std::string& name, const std::string& key, int kernel) {
   if (key == "CUDA")
-    pending().push_back({ns, name, boxed, false});
+    pending().push_back({ns, name, kernel});
   else if (key != "Meta" && key.rfind("Autograd", 0) != 0)
     cpu_kernels().push_back(ns + "::" + name);
 }
@@ -381,7 +412,7 @@ __attribute__((constructor)) void serve_cpu_tensors_too() {
       const std::string full = one.ns + "::" + one.name;
       bool has_own = false;
       for (const std::string& other : cpu_kernels()) has_own |= other == full;
-      if (!has_own) implement(open(one.ns, "CPU", "kiln", 0), one.name, one.boxed);
+      if (!has_own) implement(open(one.ns, "CPU", "kiln", 0), one.ns, "CPU", one.name, one.kernel);
     }
   } catch (const std::exception& e) {
     fprintf(stderr, "%s\n", e.what());
@@ -432,12 +463,13 @@ void implement_op(OpLibrary* library, const char* name, const char* key, const F
   try {
     const std::string plain = strstr(name, "::") ? strstr(name, "::") + 2 : name;
     warn_of_lists(library->ns + "::" + plain, function);
-    const Boxed boxed = boxed_of(library->ns + "::" + plain, function);
+    const std::string wanted = key && *key ? key : library->key;
+    const int kernel = add_kernel(library->ns + "::" + plain, function);
     void* handle = library->handle;
     if (key && *key && library->key.empty())
       handle = open(library->ns, key, library->file, library->line);
-    implement(handle, plain, boxed);
-    remember(library->ns, plain, key && *key ? key : library->key, boxed);
+    implement(handle, library->ns, wanted, plain, kernel);
+    remember(library->ns, plain, wanted, kernel);
   } catch (const std::exception& e) {
     registration_failed(library, "cannot implement an op", e);
   }

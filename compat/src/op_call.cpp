@@ -9,7 +9,7 @@
 
 namespace at {
 inline namespace kc {
-namespace detail {
+namespace kiln_detail {
 
 using namespace kiln::compat;
 
@@ -117,7 +117,7 @@ void refresh(const Tensor& tensor) {
       reinterpret_cast<kiln::detail::TensorRep*>(tensor.unsafe_rep())));
 }
 
-}  // namespace detail
+}  // namespace kiln_detail
 }  // namespace kc
 }  // namespace at
 

@@ -9,7 +9,7 @@
 
 namespace at {
 inline namespace kc {
-namespace detail {
+namespace kiln_detail {
 
 struct Arg {
   const char* name;  // null: by position
@@ -75,6 +75,6 @@ class Call {
 };
 void refresh(const Tensor& tensor);
 
-}  // namespace detail
+}  // namespace kiln_detail
 }  // namespace kc
 }  // namespace at

@@ -105,6 +105,7 @@ extern __attribute__((weak)) char PyFloat_Type[];
 extern __attribute__((weak)) char PyUnicode_Type[];
 extern __attribute__((weak)) char PyBytes_Type[];
 extern __attribute__((weak)) char PyLong_Type[];
+extern __attribute__((weak)) char PyDict_Type[];
 }
 
 namespace kiln::compat {

@@ -19,7 +19,7 @@ using kiln::compat::Ref;
 using kiln::compat::WithGil;
 using RuntimeRep = kiln::detail::TensorRep;
 
-namespace detail {
+namespace kiln_detail {
 
 static_assert(offsetof(Rep, numel) == offsetof(RuntimeRep, numel) &&
                   offsetof(Rep, ndim) == offsetof(RuntimeRep, ndim) &&
@@ -54,7 +54,7 @@ Device device_of(const Rep* rep) {
                 static_cast<DeviceIndex>(rep->device_index));
 }
 
-}  // namespace detail
+}  // namespace kiln_detail
 
 namespace {
 
@@ -66,7 +66,7 @@ void* handle_of(const Tensor& tensor) {
 }
 
 Tensor of_rep(kiln::detail::TensorRep* rep) {
-  return Tensor::adopt(reinterpret_cast<detail::Rep*>(rep));
+  return Tensor::adopt(reinterpret_cast<kiln_detail::Rep*>(rep));
 }
 
 // The device as the allocator must get it.
@@ -114,12 +114,13 @@ bool any_negative(IntArrayRef sizes) {
 Tensor empty(IntArrayRef sizes, const TensorOptions& options,
              const std::optional<MemoryFormat>& format) {
   if (is_plain(options, format) && !any_negative(sizes)) return empty_dense(sizes, options);
-  detail::Call call("empty", "memory_format",
-                    {detail::plain(sizes), detail::named("dtype", detail::option_dtype(options)),
-                     detail::named("layout", detail::option_layout(options)),
-                     detail::named("device", detail::option_device(options)),
-                     detail::named("pin_memory", detail::option_pin_memory(options)),
-                     detail::named("memory_format", format)});
+  kiln_detail::Call call(
+      "empty", "memory_format",
+      {kiln_detail::plain(sizes), kiln_detail::named("dtype", kiln_detail::option_dtype(options)),
+       kiln_detail::named("layout", kiln_detail::option_layout(options)),
+       kiln_detail::named("device", kiln_detail::option_device(options)),
+       kiln_detail::named("pin_memory", kiln_detail::option_pin_memory(options)),
+       kiln_detail::named("memory_format", format)});
   Tensor made = call.result<Tensor>();
   if (options.requires_grad()) made.set_requires_grad(true);
   return made;
@@ -133,12 +134,13 @@ Tensor empty_like(const Tensor& like, const TensorOptions& options,
           .pinned_memory(options.pinned_memory_opt());
   if (is_plain(whole, format) && !options.requires_grad() && like.is_contiguous())
     return empty_dense(like.sizes(), whole);
-  detail::Call call("empty_like", "",
-                    {detail::plain(like), detail::named("dtype", detail::option_dtype(options)),
-                     detail::named("layout", detail::option_layout(options)),
-                     detail::named("device", detail::option_device(options)),
-                     detail::named("pin_memory", detail::option_pin_memory(options)),
-                     detail::named("memory_format", format)});
+  kiln_detail::Call call(
+      "empty_like", "",
+      {kiln_detail::plain(like), kiln_detail::named("dtype", kiln_detail::option_dtype(options)),
+       kiln_detail::named("layout", kiln_detail::option_layout(options)),
+       kiln_detail::named("device", kiln_detail::option_device(options)),
+       kiln_detail::named("pin_memory", kiln_detail::option_pin_memory(options)),
+       kiln_detail::named("memory_format", format)});
   return call.result<Tensor>();
 }
 
@@ -168,7 +170,7 @@ Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
   return from_blob(data, sizes, dense_strides(sizes), options);
 }
 
-namespace detail {
+namespace kiln_detail {
 Tensor from_owned(void* data, IntArrayRef sizes, const IntArrayRef* strides, int64_t offset,
                   Deleter deleter, void* context, const TensorOptions& options) {
   using FromBlob =
@@ -197,7 +199,7 @@ Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorO
   if (wanted.dtype() == type && !(wanted.has_device() && wanted.device().is_cuda())) return made;
   return made.to(wanted);
 }
-}  // namespace detail
+}  // namespace kiln_detail
 
 bool Tensor::is_same(const Tensor& o) const {
   return rep_ == o.rep_ || (rep_ && o.rep_ && data_ptr() == o.data_ptr() && sizes() == o.sizes());
@@ -266,13 +268,13 @@ MemoryFormat Tensor::suggest_memory_format() const {
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
   if (is_contiguous(format)) return *this;
-  detail::Call call("contiguous", "",
-                    {detail::plain(*this), detail::named("memory_format", format)});
+  kiln_detail::Call call("contiguous", "",
+                         {kiln_detail::plain(*this), kiln_detail::named("memory_format", format)});
   return call.result<Tensor>();
 }
 
 Scalar Tensor::item() const {
-  detail::Call call("item", "", {detail::plain(*this)});
+  kiln_detail::Call call("item", "", {kiln_detail::plain(*this)});
   return call.result<Scalar>();
 }
 
@@ -281,12 +283,13 @@ Tensor convert(const Tensor& self, std::optional<ScalarType> type, std::optional
                const TensorOptions& o, bool non_blocking, bool copy,
                const std::optional<MemoryFormat>& format) {
   if (device && device->is_cuda() && engine_stands_in()) device = Device(kCPU);
-  detail::Call call(
+  kiln_detail::Call call(
       "to", "dtype_layout",
-      {detail::plain(self), detail::named("dtype", type), detail::named("layout", o.layout_opt()),
-       detail::named("device", device), detail::named("pin_memory", o.pinned_memory_opt()),
-       detail::named("non_blocking", non_blocking), detail::named("copy", copy),
-       detail::named("memory_format", format)});
+      {kiln_detail::plain(self), kiln_detail::named("dtype", type),
+       kiln_detail::named("layout", o.layout_opt()), kiln_detail::named("device", device),
+       kiln_detail::named("pin_memory", o.pinned_memory_opt()),
+       kiln_detail::named("non_blocking", non_blocking), kiln_detail::named("copy", copy),
+       kiln_detail::named("memory_format", format)});
   return call.result<Tensor>();
 }
 }  // namespace
@@ -302,7 +305,7 @@ Tensor Tensor::to(Device device, ScalarType type, bool non_blocking, bool copy,
 }
 Tensor Tensor::to(const TensorOptions& o, bool non_blocking, bool copy,
                   const std::optional<MemoryFormat>& format) const {
-  return convert(*this, detail::option_dtype(o), o.device_opt(), o, non_blocking, copy,
+  return convert(*this, kiln_detail::option_dtype(o), o.device_opt(), o, non_blocking, copy,
                  format ? format : o.memory_format_opt());
 }
 Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy,
@@ -382,7 +385,7 @@ Tensor& Tensor::index_put_(const std::initializer_list<TensorIndex>& indices, co
 }
 Tensor& Tensor::index_put_(const std::initializer_list<TensorIndex>& indices, const Scalar& value) {
   WithGil gil;
-  assign(*this, indices, object_from(detail::plain(value).value));
+  assign(*this, indices, object_from(kiln_detail::plain(value).value));
   return *this;
 }
 Tensor Tensor::operator[](const Tensor& i) const { return index({TensorIndex(i)}); }

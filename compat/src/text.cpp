@@ -303,7 +303,7 @@ const char* TypeMeta::name() const {
 
 namespace at {
 inline namespace kc {
-namespace detail {
+namespace kiln_detail {
 
 void undefined_tensor() { throw Error("tensor does not have a device"); }
 void wrong_dtype(ScalarType wanted, ScalarType found) {
@@ -333,6 +333,6 @@ void not_dispatched(const char* name, ScalarType type) {
               c10::str('"', name, "\" not implemented for '", type, "'"));
 }
 
-}  // namespace detail
+}  // namespace kiln_detail
 }  // namespace kc
 }  // namespace at

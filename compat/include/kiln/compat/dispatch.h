@@ -7,11 +7,11 @@
 
 namespace at {
 inline namespace kc {
-namespace detail {
+namespace kiln_detail {
 inline ScalarType dispatched_type(ScalarType type) { return type; }
 inline ScalarType dispatched_type(caffe2::TypeMeta type) { return type.toScalarType(); }
 [[noreturn]] void not_dispatched(const char* name, ScalarType type);
-}  // namespace detail
+}  // namespace kiln_detail
 
 // acc_type: what sums of a type are kept in on the GPU.
 template <class T, bool is_cuda>
@@ -65,15 +65,15 @@ using opmath_type = typename OpMathType<T>::type;
     return __VA_ARGS__();                          \
   }
 #define AT_DISPATCH_CASE(type, ...) AT_PRIVATE_CASE_TYPE_USING_HINT(type, scalar_t, __VA_ARGS__)
-#define AT_DISPATCH_SWITCH(type, name, ...)                               \
-  [&] {                                                                   \
-    const auto& the_type = type;                                          \
-    const ::at::ScalarType _st = ::at::detail::dispatched_type(the_type); \
-    switch (_st) {                                                        \
-      __VA_ARGS__                                                         \
-      default:                                                            \
-        ::at::detail::not_dispatched(name, _st);                          \
-    }                                                                     \
+#define AT_DISPATCH_SWITCH(type, name, ...)                                    \
+  [&] {                                                                        \
+    const auto& the_type = type;                                               \
+    const ::at::ScalarType _st = ::at::kiln_detail::dispatched_type(the_type); \
+    switch (_st) {                                                             \
+      __VA_ARGS__                                                              \
+      default:                                                                 \
+        ::at::kiln_detail::not_dispatched(name, _st);                          \
+    }                                                                          \
   }()
 
 #define KILN_CASES_FLOATING(...) \

@@ -90,7 +90,7 @@ T* check_generator(const std::optional<Generator>& given) {
   return given->template get<T>();
 }
 
-namespace detail {
+namespace kiln_detail {
 Generator generator_of(void* python_object);  // a torch.Generator
 }
 
@@ -123,7 +123,7 @@ namespace compat {
 template <>
 struct Caster<at::Generator> {
   KILN_TYPE(object, false, 0, 0, nullptr);
-  static at::Generator take(Value& v) { return at::detail::generator_of(v.object); }
+  static at::Generator take(Value& v) { return at::kiln_detail::generator_of(v.object); }
 };
 }  // namespace compat
 }  // namespace kiln

@@ -130,7 +130,7 @@ class Library {
   kiln::compat::OpLibrary* library_;
 };
 
-namespace detail {
+namespace kiln_detail {
 struct LibraryInit {
   LibraryInit(const char* kind, const char* ns, const char* key, const char* file, uint32_t line,
               void (*fill)(Library&)) {
@@ -144,7 +144,7 @@ struct LibraryInit {
     }
   }
 };
-}  // namespace detail
+}  // namespace kiln_detail
 
 class RegisterOperators {
  public:
@@ -190,11 +190,11 @@ using torch::RegisterOperators;
   [[maybe_unused]] static void KILN_LIB_JOIN(kiln_library_fill_, \
                                              id)([[maybe_unused]] ::torch::Library & m)
 #else
-#define KILN_LIB_BLOCK(kind, ns, key, m, id)                                \
-  static void KILN_LIB_JOIN(kiln_library_fill_, id)(::torch::Library&);     \
-  [[maybe_unused]] static const ::torch::detail::LibraryInit KILN_LIB_JOIN( \
-      kiln_library_init_, id)(kind, ns, key, __FILE__, __LINE__,            \
-                              &KILN_LIB_JOIN(kiln_library_fill_, id));      \
+#define KILN_LIB_BLOCK(kind, ns, key, m, id)                                     \
+  static void KILN_LIB_JOIN(kiln_library_fill_, id)(::torch::Library&);          \
+  [[maybe_unused]] static const ::torch::kiln_detail::LibraryInit KILN_LIB_JOIN( \
+      kiln_library_init_, id)(kind, ns, key, __FILE__, __LINE__,                 \
+                              &KILN_LIB_JOIN(kiln_library_fill_, id));           \
   void KILN_LIB_JOIN(kiln_library_fill_, id)([[maybe_unused]] ::torch::Library & m)
 #endif
 #define KILN_LIB_TEXT_(a) #a

@@ -28,7 +28,7 @@ using ITensorListRef = TensorList;
 using TensorBase = Tensor;
 class Generator;
 
-namespace detail {
+namespace kiln_detail {
 // The std::optional without a value, from the archive: a default argument that instantiates nothing
 // where it stands.
 template <class T>
@@ -54,7 +54,7 @@ void release(Rep*);
 [[noreturn]] void too_many_elements();
 int64_t wrapped(int64_t dim, int64_t ndim);  // throws torch's IndexError
 Device device_of(const Rep*);  // CUDA for a CPU tensor while the engine stands in for the GPU
-}  // namespace detail
+}  // namespace kiln_detail
 
 template <class T>
 using remove_const_t = std::remove_const_t<T>;
@@ -63,7 +63,7 @@ class Tensor {
  public:
   Tensor() = default;
   Tensor(const Tensor& o) : rep_(o.rep_) {
-    if (rep_) detail::retain(rep_);
+    if (rep_) kiln_detail::retain(rep_);
   }
   Tensor(Tensor&& o) noexcept : rep_(o.rep_) { o.rep_ = nullptr; }
   Tensor& operator=(const Tensor& o) & {
@@ -80,13 +80,12 @@ class Tensor {
   Tensor& operator=(Tensor&& o) && { return copy_(o); }
   Tensor& operator=(const Scalar& value) && { return fill_(value); }
   ~Tensor() {
-    if (rep_) detail::release(rep_);
+    if (rep_) kiln_detail::release(rep_);
   }
 
   bool defined() const { return rep_ != nullptr; }
   void reset() { *this = Tensor(); }
   bool is_same(const Tensor& o) const;
-  int64_t use_count() const { return rep_ ? 1 : 0; }
   int64_t dim() const { return rep()->ndim; }
   int64_t ndimension() const { return dim(); }
   int64_t numel() const { return rep()->numel; }
@@ -98,7 +97,7 @@ class Tensor {
   int64_t stride(int64_t d) const { return rep()->strides[at_dim(d)]; }
   ScalarType scalar_type() const { return static_cast<ScalarType>(rep()->dtype); }
   caffe2::TypeMeta dtype() const { return scalar_type(); }
-  Device device() const { return detail::device_of(rep()); }
+  Device device() const { return kiln_detail::device_of(rep()); }
   int64_t get_device() const { return device().is_cuda() ? device().index() : -1; }
   Layout layout() const { return kStrided; }
   bool is_cuda() const { return rep_ && device().is_cuda(); }
@@ -173,7 +172,7 @@ class Tensor {
 
   template <class T, size_t N>
   TensorAccessor<T, N> accessor() const& {
-    if (dim() != static_cast<int64_t>(N)) detail::wrong_dims("TensorAccessor", N, dim());
+    if (dim() != static_cast<int64_t>(N)) kiln_detail::wrong_dims("TensorAccessor", N, dim());
     return {typed<T>(), rep_->sizes, rep_->strides};
   }
   template <class T, size_t N>
@@ -181,12 +180,12 @@ class Tensor {
   template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits,
             class Index = int64_t>
   GenericPackedTensorAccessor<T, N, Traits, Index> generic_packed_accessor() const& {
-    if (dim() != static_cast<int64_t>(N)) detail::wrong_dims("TensorAccessor", N, dim());
+    if (dim() != static_cast<int64_t>(N)) kiln_detail::wrong_dims("TensorAccessor", N, dim());
     return {static_cast<typename Traits<T>::PtrType>(typed<T>()), rep_->sizes, rep_->strides};
   }
   template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits>
   PackedTensorAccessor32<T, N, Traits> packed_accessor32() const& {
-    if (numel() > INT32_MAX) detail::too_many_elements();
+    if (numel() > INT32_MAX) kiln_detail::too_many_elements();
     return generic_packed_accessor<T, N, Traits, int32_t>();
   }
   template <class T, size_t N, template <class U> class Traits = DefaultPtrTraits>
@@ -206,13 +205,13 @@ class Tensor {
     return item().to<T>();
   }
   Tensor to(ScalarType type, bool non_blocking = false, bool copy = false,
-            const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>()) const;
+            const std::optional<MemoryFormat>& format = kiln_detail::none<MemoryFormat>()) const;
   Tensor to(Device device, ScalarType type, bool non_blocking = false, bool copy = false,
-            const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>()) const;
+            const std::optional<MemoryFormat>& format = kiln_detail::none<MemoryFormat>()) const;
   Tensor to(const TensorOptions& options, bool non_blocking = false, bool copy = false,
-            const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>()) const;
+            const std::optional<MemoryFormat>& format = kiln_detail::none<MemoryFormat>()) const;
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
-            const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>()) const;
+            const std::optional<MemoryFormat>& format = kiln_detail::none<MemoryFormat>()) const;
   Tensor to(const DeprecatedTypeProperties& type, bool non_blocking = false,
             bool copy = false) const;
   Tensor to(caffe2::TypeMeta type, bool non_blocking = false, bool copy = false) const {
@@ -256,34 +255,35 @@ class Tensor {
 #include <kiln/compat/generated/more_methods.h>
 #endif
 
-  detail::Rep* unsafe_rep() const { return rep_; }
+  kiln_detail::Rep* unsafe_rep() const { return rep_; }
   // Takes over one reference.
-  static Tensor adopt(detail::Rep* rep) {
+  static Tensor adopt(kiln_detail::Rep* rep) {
     Tensor tensor;
     tensor.rep_ = rep;
     return tensor;
   }
-  detail::Rep* unsafeGetTensorImpl() const { return rep_; }
+  kiln_detail::Rep* unsafeGetTensorImpl() const { return rep_; }
 
  private:
-  const detail::Rep* rep() const {
-    if (__builtin_expect(!rep_, 0)) detail::undefined_tensor();
+  const kiln_detail::Rep* rep() const {
+    if (__builtin_expect(!rep_, 0)) kiln_detail::undefined_tensor();
     return rep_;
   }
   int64_t at_dim(int64_t d) const {
     const int64_t n = rep_->ndim;
     if (__builtin_expect(d >= 0 && d < n, 1)) return d;
-    return detail::wrapped(d, n);
+    return kiln_detail::wrapped(d, n);
   }
   template <class T>
   T* typed() const {
     constexpr ScalarType wanted = CppTypeToScalarType<std::remove_const_t<T>>::value;
-    if (__builtin_expect(scalar_type() != wanted, 0)) detail::wrong_dtype(wanted, scalar_type());
+    if (__builtin_expect(scalar_type() != wanted, 0))
+      kiln_detail::wrong_dtype(wanted, scalar_type());
     return static_cast<T*>(rep_->data);
   }
   bool is_contiguous_as(MemoryFormat format) const;
 
-  detail::Rep* rep_ = nullptr;
+  kiln_detail::Rep* rep_ = nullptr;
 };
 
 // What Tensor::type() gives, of which sources use the scalar type and the device.
@@ -310,13 +310,13 @@ class DeprecatedTypeProperties {
 #include <kiln/compat/generated/functions.h>
 
 Tensor empty(IntArrayRef sizes, const TensorOptions& options = {},
-             const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>());
+             const std::optional<MemoryFormat>& format = kiln_detail::none<MemoryFormat>());
 Tensor empty_like(const Tensor& like, const TensorOptions& options = {},
-                  const std::optional<MemoryFormat>& format = detail::none<MemoryFormat>());
+                  const std::optional<MemoryFormat>& format = kiln_detail::none<MemoryFormat>());
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
                  const TensorOptions& options = {});
-namespace detail {
+namespace kiln_detail {
 using Deleter = void (*)(void* data, void* context);
 // Without strides (null): contiguous. The deleter runs when the last reference to the memory goes.
 Tensor from_owned(void* data, IntArrayRef sizes, const IntArrayRef* strides, int64_t offset,
@@ -332,35 +332,35 @@ void run_deleter(void* data, void* context) {
 }
 Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorOptions& options,
                  bool scalar);
-}  // namespace detail
+}  // namespace kiln_detail
 inline Tensor from_blob(void* data, IntArrayRef sizes, std::nullptr_t,
                         const TensorOptions& options = {}) {
   return from_blob(data, sizes, options);
 }
-template <class F, class = detail::IfDeleter<F>>
+template <class F, class = kiln_detail::IfDeleter<F>>
 Tensor from_blob(void* data, IntArrayRef sizes, F deleter, const TensorOptions& options = {},
-                 const std::optional<Device>& = detail::none<Device>()) {
-  return detail::from_owned(data, sizes, nullptr, 0, &detail::run_deleter<F>,
-                            new F(static_cast<F&&>(deleter)), options);
+                 const std::optional<Device>& = kiln_detail::none<Device>()) {
+  return kiln_detail::from_owned(data, sizes, nullptr, 0, &kiln_detail::run_deleter<F>,
+                                 new F(static_cast<F&&>(deleter)), options);
 }
-template <class F, class = detail::IfDeleter<F>>
+template <class F, class = kiln_detail::IfDeleter<F>>
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, F deleter,
                  const TensorOptions& options = {},
-                 const std::optional<Device>& = detail::none<Device>()) {
-  return detail::from_owned(data, sizes, &strides, 0, &detail::run_deleter<F>,
-                            new F(static_cast<F&&>(deleter)), options);
+                 const std::optional<Device>& = kiln_detail::none<Device>()) {
+  return kiln_detail::from_owned(data, sizes, &strides, 0, &kiln_detail::run_deleter<F>,
+                                 new F(static_cast<F&&>(deleter)), options);
 }
-template <class F, class = detail::IfDeleter<F>>
+template <class F, class = kiln_detail::IfDeleter<F>>
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, int64_t offset, F deleter,
                  const TensorOptions& options = {},
-                 const std::optional<Device>& = detail::none<Device>()) {
-  return detail::from_owned(data, sizes, &strides, offset, &detail::run_deleter<F>,
-                            new F(static_cast<F&&>(deleter)), options);
+                 const std::optional<Device>& = kiln_detail::none<Device>()) {
+  return kiln_detail::from_owned(data, sizes, &strides, offset, &kiln_detail::run_deleter<F>,
+                                 new F(static_cast<F&&>(deleter)), options);
 }
 template <class T>
 Tensor tensor(ArrayRef<T> values, const TensorOptions& options = {}) {
-  return detail::tensor_of(values.data(), static_cast<int64_t>(values.size()),
-                           CppTypeToScalarType<T>::value, options, false);
+  return kiln_detail::tensor_of(values.data(), static_cast<int64_t>(values.size()),
+                                CppTypeToScalarType<T>::value, options, false);
 }
 template <class T>
 Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
@@ -372,7 +372,7 @@ Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}
 }
 template <class T, class = decltype(CppTypeToScalarType<T>::value)>
 Tensor tensor(T value, const TensorOptions& options = {}) {
-  return detail::tensor_of(&value, 1, CppTypeToScalarType<T>::value, options, true);
+  return kiln_detail::tensor_of(&value, 1, CppTypeToScalarType<T>::value, options, true);
 }
 
 #define KILN_TENSOR_OPERATOR(op, name)                                              \
@@ -485,7 +485,7 @@ using variable_list = std::vector<at::Tensor>;
 }  // namespace autograd
 inline at::Tensor empty(
     at::IntArrayRef sizes, const at::TensorOptions& options = {},
-    const std::optional<at::MemoryFormat>& format = at::detail::none<at::MemoryFormat>()) {
+    const std::optional<at::MemoryFormat>& format = at::kiln_detail::none<at::MemoryFormat>()) {
   return at::empty(sizes, options, format);
 }
 using at::empty_like;

@@ -22,7 +22,7 @@ struct alignas(2) Half {
   constexpr C10_HOST_DEVICE Half(unsigned short bits, from_bits_t) : x(bits) {}
   inline C10_HOST_DEVICE Half(float value);
   inline C10_HOST_DEVICE operator float() const;
-#if defined(__CUDA_FP16_TYPES_EXIST__)
+#if defined(__CUDA_FP16_TYPES_EXIST__) && defined(__CUDACC__)  // as torch: nvcc alone
   inline C10_HOST_DEVICE Half(const __half& value) { x = __half_raw(value).x; }
   inline C10_HOST_DEVICE operator __half() const {
     __half_raw raw;
@@ -40,7 +40,7 @@ struct alignas(2) BFloat16 {
   constexpr C10_HOST_DEVICE BFloat16(unsigned short bits, from_bits_t) : x(bits) {}
   inline C10_HOST_DEVICE BFloat16(float value);
   inline C10_HOST_DEVICE operator float() const;
-#if defined(__CUDA_BF16_TYPES_EXIST__)
+#if defined(__CUDA_BF16_TYPES_EXIST__) && defined(__CUDACC__)
   inline C10_HOST_DEVICE BFloat16(const __nv_bfloat16& value) { x = __nv_bfloat16_raw(value).x; }
   explicit inline C10_HOST_DEVICE operator __nv_bfloat16() const {
     __nv_bfloat16_raw raw;

@@ -33,6 +33,7 @@ struct Value {
     boolean,
     text,
     list,
+    dict,  // keys and values in turn, in `list`
     dtype,
     device,
     object
@@ -57,6 +58,7 @@ struct Type {
     optional,
     list,
     tuple,
+    dict,
     dtype,
     device,
     scalar,
