@@ -7,13 +7,17 @@ namespace kiln::engine {
 namespace {
 
 constexpr double kEntry = 180, kPass = 40, kGuard = 40, kPlace = 35, kReach = 15;
-constexpr double kMoved = 10;       // a vector of 32 lanes to the frame or from it
-constexpr double kStep = 9;         // an Op, compiled
-constexpr double kScalar = 12;      // interpreted: an Op on scalars,
-constexpr double kLanes = 48;       // on lanes,
-constexpr double kApart = 70;       // and more of it where some lanes are elsewhere;
-constexpr double kAccess = 45;      // a load or a store of base and step,
-constexpr double kRowAccess = 110;  // the same of several rows,
+// The same of code that checks itself.
+constexpr double kOwnEntry = 80, kOwnGuard = 45, kOwnHeader = 10, kOwnPlace = 14;
+constexpr double kMoved = 10;        // a vector of 32 lanes to the frame or from it
+constexpr double kStep = 9;          // an Op, compiled
+constexpr double kScalar = 12;       // interpreted: an Op on scalars,
+constexpr double kLanes = 48;        // on lanes,
+constexpr double kApart = 70;        // and more of it where some lanes are elsewhere;
+constexpr double kAccess = 60;       // a load or a store of base and step,
+constexpr double kStoreApart = 300;  // a store that some lanes go around,
+constexpr double kRowAccess = 110;   // the same of several rows,
+constexpr double kAtomic = 900, kAtomicMade = 260;    // interpreted, compiled
 constexpr double kByLanes = 170, kRowsByLanes = 900;  // by 32 addresses,
 constexpr double kGather = 190, kGatherOnce = 10;     // and compiled, of a pass as well
 constexpr double kRounds = 4;                         // of a loop, at least
@@ -24,6 +28,8 @@ constexpr double kMargin = 1.2;                       // what an estimate may be
 double interpreted(const Plan& plan, const Step& step) {
   const bool rows = plan.row_lanes < kWarpSize;
   const Does does = step.meaning.does;
+  if (does == Does::Atomic) return kAtomic;
+  if (step.under && plan.variables[*step.under].kept == Kept::Vector) return kStoreApart;
   if (does == Does::Load || does == Does::Store) {
     if (step.op.x & (kAddressAffine | kAddressRows)) return rows ? kRowAccess : kAccess;
     return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
@@ -33,11 +39,12 @@ double interpreted(const Plan& plan, const Step& step) {
 }
 
 double gathered(const Plan& plan, const Step& step) {
+  if (step.meaning.does == Does::Atomic) return kAtomicMade;
   return is_gather(plan, step) ? kGather * bytes_of(step.meaning.type) / 4 : 0;
 }
 
 struct Costs {
-  double interpreted = 0, entering = kEntry, each = 0;
+  double interpreted = 0, entering = 0, each = 0;
 
   explicit Costs(const Plan& plan) {
     for (const Step& step : plan.steps) {
@@ -58,13 +65,23 @@ struct Costs {
 
 }  // namespace
 
-bool may_pay(const Plan& plan) { return Costs(plan).pay(plan); }
+bool may_pay(const Plan& plan) {
+  Costs costs(plan);
+  costs.entering += kOwnEntry;
+  return costs.pay(plan);
+}
 
 bool pays(const Plan& plan, const Emitted& made) {
   Costs costs(plan);
   const double passes = static_cast<double>(kWarpSize) / made.lanes;
-  costs.entering += passes * kPass + kGuard * static_cast<double>(made.guards.size()) +
-                    kPlace * static_cast<double>(made.prepared.size());
+  if (made.checks_itself) {
+    costs.entering += kOwnEntry + kOwnPlace * static_cast<double>(made.prepared.size());
+    for (const Guard& guard : made.guards)
+      costs.entering += guard.in == Slot::Lanes ? kOwnGuard * guard.bytes / 4 : kOwnHeader;
+  } else {
+    costs.entering += kEntry + passes * kPass + kGuard * static_cast<double>(made.guards.size()) +
+                      kPlace * static_cast<double>(made.prepared.size());
+  }
   costs.each += passes * (kReach * static_cast<double>(made.reaches.size()) +
                           kGatherOnce * static_cast<double>(gathers(plan)));
   return costs.pay(plan);

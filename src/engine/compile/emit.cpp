@@ -8,22 +8,68 @@
 
 namespace kiln::engine {
 
-Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target)
-    : flow_(flow), plan_(plan), t_(target), out_(std::make_unique<Emitted>()) {
+namespace {
+
+// Does a branch follow from the least and the most lane? Those have to be of all lanes: else some
+// passes would leave by one exit and some by another.
+bool compares_ends(const Plan& plan) {
+  const auto is = [&](const std::optional<uint32_t>& index, Kept kept) {
+    return index && plan.variables[*index].kept == kept;
+  };
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+    return step.meaning.does == Does::Compare && is(step.d, Kept::Word) &&
+           (is(step.a, Kept::Steps) || is(step.b, Kept::Steps));
+  });
+}
+
+}  // namespace
+
+Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const CacheIndex& cache_index)
+    : flow_(flow),
+      plan_(plan),
+      t_(target),
+      cache_index_(cache_index),
+      out_(std::make_unique<Emitted>()) {
   // As many strips at once as keep their values in registers: operations of one strip wait for
   // each other, those of several do not.
   const uint32_t kept = most_kept();
-  strips_ = 4;
+  strips_ = kWarpSize / t_.vector_lanes();
   while (strips_ > 1 && kept * strips_ > t_.vector_count() - 4) strips_ /= 2;
   const bool together = !plan.masked && (plan.memory_decides || plan.lanes_decide);
   // What a gather checks once is more than what a register costs that has to wait in memory.
   if (gathers(plan) > 0) strips_ = 4;
-  if (together || plan.phase.stores || plan.calls) strips_ = kWarpSize;
+  // What a header has is the first lane's.
+  const bool has_headers = std::any_of(plan.variables.begin(), plan.variables.end(),
+                                       [](const Variable& v) { return v.in == Slot::Header; });
+  if (together || has_headers || compares_ends(plan) || plan.phase.stores || plan.calls)
+    strips_ = kWarpSize;
   strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
   out_->lanes = strips_ * t_.vector_lanes();
   out_->masked = plan.masked;
   out_->row_lanes = plan.row_lanes;
   values_.resize(plan.variables.size());
+}
+
+// a * b + c, which may take the place of c.
+bool Emitter::is_sum(const Step& step) {
+  return step.meaning.does == Does::Mad && bytes_of(step.meaning.type) == 4 && step.c != step.a &&
+         step.c != step.b;
+}
+
+// If nobody reads c later, its registers become those of the sum.
+void Emitter::take_over_sum(const Step& step) {
+  if (!is_sum(step)) return;
+  const auto is_plain = [&](uint32_t index) {
+    const Variable& v = plan_.variables[index];
+    return !v.home && v.kept == Kept::Vector && v.bytes == 4;
+  };
+  auto& ends = last_read_[static_cast<size_t>(&step - plan_.steps.data())];
+  const auto found = std::find(ends.begin(), ends.end(), *step.c);
+  if (found == ends.end() || !is_plain(*step.c) || !is_plain(*step.d) ||
+      !values_[*step.d].regs.empty())
+    return;
+  ends.erase(found);
+  values_[*step.d].regs = values_[*step.c].regs;
 }
 
 // The most vectors of a strip that are needed at once. In a loop a value may be needed again; else
@@ -42,6 +88,7 @@ uint32_t Emitter::most_kept() const {
     }
     if (first == plan_.steps.size()) continue;
     if (v.home && plan_.phase.branches) first = 0, last = plan_.steps.size() - 1;
+    if (!v.home && last > first && plan_.steps[last].c == i && is_sum(plan_.steps[last])) --last;
     change[first] += static_cast<int>(v.bytes / 4);
     change[last + 1] -= static_cast<int>(v.bytes / 4);
   }
@@ -105,10 +152,9 @@ Reg Emitter::vector_of(uint32_t index, uint32_t strip, uint32_t half) {
 Reg Emitter::bits_of(uint32_t index, uint32_t strip, uint32_t half) {
   Reg reg = vector_of(index, strip, half);
   if (!plan_.variables[index].lazy) return reg;
-  Reg clean = t_.vector();
-  t_.copy(clean, reg);
-  t_.canonicalize(clean, nan());
-  return clean;
+  // In its place: who computes with it later gets the same number.
+  t_.canonicalize(reg, nan());
+  return reg;
 }
 
 Reg Emitter::nan() { return nan_; }
@@ -118,21 +164,64 @@ Reg Emitter::result(uint32_t index, uint32_t strip, uint32_t half) {
   const Variable& v = plan_.variables[index];
   if (!v.blended) return place_of(index, strip, half);
   std::vector<Reg>& fresh = values_[index].fresh;
-  while (fresh.size() < size_t{strips_} * (v.bytes / 4)) fresh.push_back(t_.vector());
+  while (fresh.size() < size_t{strips_} * (v.bytes / 4)) fresh.push_back(t_.new_vector());
   return fresh[v.bytes == 8 ? strip * 2 + half : strip];
 }
 
-// Strips of vectors, one splat, one word.
+namespace {
+
+template <class Make>
+Reg taken(std::vector<Reg>& from, const Make& make) {
+  if (from.empty()) return make();
+  const Reg reg = from.back();
+  from.pop_back();
+  return reg;
+}
+
+}  // namespace
+
+// Which values of a block are not read behind each step.
+void Emitter::find_last_reads() {
+  std::vector<size_t> last(plan_.variables.size(), plan_.steps.size());
+  for (size_t s = 0; s < plan_.steps.size(); ++s) {
+    const Step& step = plan_.steps[s];
+    for (const auto& at : {step.d, step.a, step.b, step.c, step.under}) {
+      if (at) last[*at] = s;
+    }
+    for (uint32_t at : step.reads) last[at] = s;
+    for (uint32_t at : step.writes) last[at] = s;
+  }
+  last_read_.resize(plan_.steps.size());
+  for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
+    if (!plan_.variables[i].home && last[i] < plan_.steps.size()) last_read_[last[i]].push_back(i);
+  }
+}
+
+// Their registers are free for what the next steps compute.
+void Emitter::give_back(size_t step) {
+  for (uint32_t index : last_read_[step]) {
+    const Value& value = values_[index];
+    free_vectors_.insert(free_vectors_.end(), value.regs.begin(), value.regs.end());
+    if (value.word.isValid()) free_words_.push_back(value.word);
+  }
+}
+
+// Strips of vectors, one splat, one word. What a slot holds between blocks has registers of its
+// own: a block that is written down earlier may run later.
 Reg Emitter::place_of(uint32_t index, uint32_t strip, uint32_t half) {
   const Variable& v = plan_.variables[index];
   Value& value = values_[index];
   if (v.kept == Kept::Word || v.kept == Kept::Steps) {
-    if (!value.word.isValid()) value.word = t_.word();
+    if (!value.word.isValid())
+      value.word = v.home ? t_.new_word() : taken(free_words_, [this] { return t_.new_word(); });
     return value.word;
   }
   const uint32_t count = v.kept == Kept::Splat ? 1 : strips_ * (v.bytes / 4);
   if (value.regs.empty()) {
-    for (uint32_t i = 0; i < count; ++i) value.regs.push_back(t_.vector());
+    for (uint32_t i = 0; i < count; ++i) {
+      value.regs.push_back(v.home ? t_.new_vector()
+                                  : taken(free_vectors_, [this] { return t_.new_vector(); }));
+    }
   }
   return value.regs[v.kept == Kept::Splat ? 0 : v.bytes == 8 ? strip * 2 + half : strip];
 }
@@ -154,13 +243,18 @@ void Emitter::read_input(uint32_t index) {
       t_.bits_to_mask(place_of(index, s, 0), moved, s * t_.vector_lanes());
     return;
   }
+  if (v.in == Slot::Header) {
+    t_.load_word(place_of(index, 0, 0), registers_, int64_t{v.slot} + offsetof(Affine, base),
+                 v.bytes);
+    return;
+  }
   if (v.kept == Kept::Word || v.kept == Kept::Steps) {
     t_.load_word(place_of(index, 0, 0), base, v.slot, v.bytes);
     if (v.kept == Kept::Word && !v.written) {
       bool as_vector = false;
       for (const Step& step : plan_.steps) as_vector |= reads_as_vector(step, index);
       if (as_vector) {
-        value.splat = t_.vector();
+        value.splat = t_.new_vector();
         t_.load_splat(value.splat, base, v.slot, v.bytes);
       }
     }
@@ -198,6 +292,7 @@ void Emitter::need_all(const Step& step) {
 bool Emitter::reads_as_vector(const Step& step, uint32_t index) const {
   if (step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar) return false;
   if (step.meaning.does == Does::Store) return step.b == index;
+  if (step.meaning.does == Does::Atomic) return false;
   const bool reads = step.a == index || step.b == index || step.c == index;
   if (!reads || !step.d) return false;
   const Kept kept = plan_.variables[*step.d].kept;
@@ -222,9 +317,12 @@ void Emitter::write_back(uint32_t index) {
   }
   const uint32_t halves = v.bytes / 4;
   const Reg base = v.bytes == 8 ? lanes8_ : lanes4_;
+  Reg one;  // that is the same for all strips
+  if (v.kept == Kept::Word || v.kept == Kept::Splat) one = bits_of(index, 0, 0);
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h)
-      t_.store(bits_of(index, s, h), base, int64_t{v.slot} + (s * halves + h) * vector_bytes());
+      t_.store(one.isValid() ? one : bits_of(index, s, h), base,
+               int64_t{v.slot} + (s * halves + h) * vector_bytes());
   }
 }
 
@@ -300,7 +398,11 @@ void Emitter::write_stubs() {
 }
 
 void Emitter::leave_with(const std::vector<uint32_t>& variables, Exit exit) {
-  for (uint32_t index : variables) write_back(index);
+  for (uint32_t index : variables) {
+    const Target::Mark mark = t_.mark();
+    write_back(index);
+    t_.release(mark);
+  }
   out_->exits.push_back(exit);
   t_.store_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
   t_.store_word(ran_, t_.pass(), offsetof(Pass, ran), 8);
@@ -365,16 +467,19 @@ bool Emitter::write_steps() {
     const bool is_first = i == 0 || plan_.steps[i - 1].index != step.index;
     if (label != labels_.end() && is_first) t_.bind(label->second);
     now_ = &step;
+    const Target::Mark mark = t_.mark();
+    const size_t first = i;
     if (step.meaning.does == Does::Store) {
-      const size_t next = store_from(i);
-      if (next == i) return false;
-      i = next;
-      continue;
+      i = store_from(i);
+      if (i == first) return false;
+    } else {
+      need_all(step);
+      if (!one(step)) return false;
+      if (step.d) blend(*step.d);
+      ++i;
     }
-    need_all(step);
-    if (!one(step)) return false;
-    if (step.d) blend(*step.d);
-    ++i;
+    for (size_t done = first; done < i; ++done) give_back(done);
+    t_.release(mark);
   }
   return true;
 }
@@ -389,6 +494,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   ran_ = t_.word();
   first_lane_ = t_.word();
   bail_ = t_.label();
+  refused_ = t_.label();
   t_.load_word(registers_, t_.pass(), offsetof(Pass, registers), 8);
   t_.load_word(lanes4_, t_.pass(), offsetof(Pass, lanes4), 8);
   t_.load_word(lanes8_, t_.pass(), offsetof(Pass, lanes8), 8);
@@ -410,6 +516,7 @@ std::unique_ptr<Emitted> Emitter::run() {
     t_.steps(rises, static_cast<uint64_t>(v.steps.step), v.bytes);
     rises_.emplace(std::pair{v.steps.step, v.bytes}, rises);
   }
+  find_pointers();
   if (plan_.phase.branches) {
     for (uint32_t i = 0; i < plan_.variables.size(); ++i) need(i);
   }
@@ -417,11 +524,16 @@ std::unique_ptr<Emitted> Emitter::run() {
     if (flow_.is_leader(step.index) || step.index == plan_.phase.begin)
       labels_.emplace(step.index, t_.label());
   }
+  find_last_reads();
   if (!write_steps()) return nullptr;
   leave_at(plan_.phase.end, false);
   write_stubs();
   t_.bind(bail_);
   t_.leave(0);
+  if (out_->checks_itself) {
+    t_.bind(refused_);
+    t_.leave(kRefused);
+  }
   list_guards();
   if (!t_.finish()) return nullptr;
   asmjit::CodeHolder& code = t_.code();
@@ -450,11 +562,13 @@ void Emitter::list_guards() {
   for (const Variable& v : plan_.variables) {
     if (!v.home || !v.input) continue;
     if (v.in == Slot::Scalar) {
+      if (v.held)
+        out_->guards.push_back({v.slot, v.in, v.bytes, Rises({}, kWarpSize), {}, v.constant});
       if (bails_ && staged_.count(v.slot)) out_->saved.push_back({v.slot, 8});
       continue;
     }
     if (v.kept == Kept::Word || v.kept == Kept::Steps)
-      out_->guards.push_back({v.slot, v.in, v.bytes, Rises(v.steps, plan_.row_lanes)});
+      out_->guards.push_back({v.slot, v.in, v.bytes, Rises(v.steps, plan_.row_lanes), v.steps});
     const bool overwritten = out_->lanes < kWarpSize ? v.written : staged_.count(v.slot) != 0;
     const bool saves = bails_ && overwritten;
     if (saves) out_->saved.push_back({v.slot, v.in == Slot::Predicate ? 4 : v.bytes * kWarpSize});
@@ -468,11 +582,11 @@ extern "C" bool kiln_allocator_is_fine(const void* assignment) noexcept
     __asm__("_ZN6asmjit8_abi_1_912RAAssignment6verifyEv");
 extern "C" bool kiln_allocator_is_fine(const void*) noexcept { return true; }
 
-std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan) {
+std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheIndex& cache_index) {
   std::unique_ptr<Target> target = make_target();
   // A strip would reach over several rows.
   if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;
-  return Emitter(flow, plan, *target).run();
+  return Emitter(flow, plan, *target, cache_index).run();
 }
 
 }  // namespace kiln::engine

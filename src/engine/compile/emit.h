@@ -2,6 +2,7 @@
 // How does a plan become machine code?
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct Guard {  // an input that was taken to have steps, or to be the same in a
   Slot in;
   uint32_t bytes;
   Rises rises;
+  Pattern2 steps;       // of a header
+  uint64_t number = 0;  // of a scalar
 };
 
 // An address that does not change in the phase: the table has where it lies in this process.
@@ -52,6 +55,7 @@ struct Emitted {
   uint32_t lanes = 0;              // of a pass
   uint32_t row_lanes = kWarpSize;  // Plan::row_lanes
   bool masked = false;             // Plan::masked
+  bool checks_itself = false;      // it needs no table, and nobody has to look at the guards
   std::vector<Exit> exits;  // the number that the code returns, less 1; 0: start again, interpreted
   std::vector<Guard> guards;
   std::vector<Prepared> prepared;
@@ -62,7 +66,9 @@ struct Emitted {
   std::vector<Saved> saved;  // read and written: to be put back when a later pass starts again
 };
 
+// By Op: which entry of the worker's cache has the region that it touched last.
+using CacheIndex = std::function<uint32_t(uint32_t)>;
 // Nothing: this CPU cannot do some step.
-std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan);
+std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheIndex& cache_index);
 
 }  // namespace kiln::engine

@@ -14,15 +14,14 @@ constexpr int64_t kFarthestStep = int64_t{1} << 48;  // from lane to lane
 
 bool reaches_memory(const Step& step) {
   return step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar ||
-         step.meaning.does == Does::Store;
+         changes_memory(step);
 }
 
 }  // namespace
 
 bool Emitter::prepare_places() {
   for (const Step& step : plan_.steps) {
-    if (!step.d && step.meaning.does != Does::Store)
-      first_branch_ = std::min(first_branch_, step.index);
+    if (is_branch(step)) first_branch_ = std::min(first_branch_, step.index);
     if (!reaches_memory(step)) continue;
     const uint32_t bytes = bytes_of(step.meaning.type);
     const bool of_header = step.place.of == Place::Of::Header;
@@ -36,7 +35,7 @@ bool Emitter::prepare_places() {
                 step.op.imm + int64_t{bytes},
                 step.align,
                 step.index,
-                step.meaning.does == Does::Store,
+                changes_memory(step),
                 is_behind_branch(step)};
     if (!of_header) {
       const Variable& v = plan_.variables[*step.a];
@@ -52,7 +51,8 @@ bool Emitter::prepare_places() {
     }
     const auto same = [&](const Prepared& other) {
       return other.of == at.of && other.slot == at.slot && other.space == at.space &&
-             other.narrow == at.narrow && other.steps == at.steps && other.writes == at.writes &&
+             other.narrow == at.narrow && other.steps == at.steps &&
+             (other.writes == at.writes || at.space == ptx::Space::Shared) &&
              other.optional == at.optional;
     };
     auto found = std::find_if(out_->prepared.begin(), out_->prepared.end(), same);
@@ -70,11 +70,36 @@ bool Emitter::prepare_places() {
     at.first = at.least + low;
     at.bytes = static_cast<uint64_t>(at.most + high - at.first);
   }
-  for (size_t i = 0; i < out_->prepared.size(); ++i) {
-    pointers_.push_back(t_.word());
-    t_.load_word(pointers_.back(), table_, static_cast<int64_t>(i) * 8, 8);
-  }
   return true;
+}
+
+void Emitter::find_pointers() {
+  out_->checks_itself = may_check_itself();
+  for (size_t i = 0; i < out_->prepared.size(); ++i) pointers_.push_back(t_.new_word());
+  if (out_->checks_itself) {
+    for (const Step& step : plan_.steps) {
+      if (reaches_memory(step) && !prepared_of_.count(step.index)) reach_of(step);
+    }
+    // Where a branch leads around an access, its region may be known to nobody yet.
+    out_->checks_itself =
+        std::none_of(out_->reaches.begin(), out_->reaches.end(),
+                     [](const Reach& at) { return at.optional && at.space != ptx::Space::Shared; });
+  }
+  if (!out_->checks_itself) {
+    for (size_t i = 0; i < out_->prepared.size(); ++i)
+      t_.load_word(pointers_[i], table_, static_cast<int64_t>(i) * 8, 8);
+    return;
+  }
+  for (uint32_t i = 0; i < out_->reaches.size(); ++i) reach_itself(i);
+  // What has to hold first: the others then need not look at it again.
+  for (bool optional : {false, true}) {
+    for (size_t i = 0; i < out_->prepared.size(); ++i) {
+      if (out_->prepared[i].optional == optional) place_itself(out_->prepared[i], pointers_[i]);
+    }
+    if (!optional) {
+      for (const Variable& v : plan_.variables) expect_variable(v);
+    }
+  }
 }
 
 Reg Emitter::pointer_of(uint32_t prepared) {
@@ -117,42 +142,59 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
       const uint32_t first = s * lanes + h * in_vector;
       const int64_t at = offset + rise(steps, first);
       const Reg to = result(*step.d, s, h);
-      if (steps.step == 0) {
+      const Target::Mark mark = t_.mark();
+      // The lanes of a row that read one place: of the strip before, they have it.
+      if (steps.step == 0 && h == 0 && s > 0 && at == offset + rise(steps, first - lanes)) {
+        t_.copy(to, result(*step.d, s - 1, 0));
+      } else if (steps.step == 0) {
         t_.load_splat(to, base, at, bytes);
       } else if (steps.step == int64_t{bytes}) {
         t_.load(to, base, at);
       } else {
-        t_.constant(to, 0, 4);
-        for (uint32_t i = 0; i < in_vector; ++i) {
+        t_.load_first(to, base, at, bytes);
+        for (uint32_t i = 1; i < in_vector; ++i) {
           Reg word = t_.word();
           t_.load_word(word, base, offset + rise(steps, first + i), bytes);
           t_.set_lane(to, word, i, bytes);
         }
       }
+      t_.release(mark);
     }
   }
 }
 
 // The words of the table: where the memory begins, how far beyond it an access may begin, and what
 // an address is to be moved by.
-Reg Emitter::reach_word(const Step& step, uint32_t which) {
+Reach& Emitter::reach_of(const Step& step) {
   auto [place, added] =
       reach_of_.try_emplace(step.index, static_cast<uint32_t>(out_->reaches.size()));
   if (added)
     out_->reaches.push_back({static_cast<ptx::Space>(step.op.z), step.index, 0,
-                             step.meaning.does == Does::Store, is_behind_branch(step)});
+                             changes_memory(step), is_behind_branch(step)});
+  Reach& reach = out_->reaches[place->second];
+  if (is_checked_at_once(step)) {
+    const auto [least, most] = range(plan_.variables[*step.a].steps);
+    const uint64_t span = static_cast<uint64_t>(most - least) + bytes_of(step.meaning.type);
+    reach.span = std::max(reach.span, span);
+  } else {
+    reach.span = std::max<uint64_t>(reach.span, bytes_of(step.meaning.type));
+    reach.align = std::max(reach.align, step.align);
+  }
+  return reach;
+}
+
+Reg Emitter::reach_word(const Step& step, uint32_t which) {
+  reach_of(step);
   Reg word = t_.word();
-  const size_t at = out_->prepared.size() + size_t{place->second} * 3 + which;
+  const size_t at = out_->prepared.size() + size_t{reach_of_[step.index]} * 3 + which;
   t_.load_word(word, table_, static_cast<int64_t>(at) * 8, 8);
   return word;
 }
 
-void Emitter::check_reach(const Step& step, const Reg& address, uint64_t span, Reg* where) {
+void Emitter::check_reach(const Step& step, const Reg& address, Reg* where) {
   Reg from = t_.word();
   t_.word_binary(Does::Sub, Number::U64, from, address, reach_word(step, 0));
   bail_if_above(from, reach_word(step, 1));
-  Reach& reach = out_->reaches[reach_of_[step.index]];
-  reach.span = std::max(reach.span, span);
   const uint32_t bytes = bytes_of(step.meaning.type);
   t_.jump_if_bits(address, bytes - 1, bail());
   if (step.align > bytes) {  // of all elements: this one may begin behind the first
@@ -166,13 +208,12 @@ void Emitter::check_reach(const Step& step, const Reg& address, uint64_t span, R
 
 bool Emitter::load_changing(const Step& step) {
   const Variable& v = plan_.variables[*step.a];
-  const auto [least, most] = range(v.steps);
+  const int64_t least = range(v.steps).first;
   Reg address = t_.word(), where;
   t_.word_add(address, word_of(*step.a), step.op.imm);
   if (step.op.x & kAddress32) t_.word_extend(false, address, address);
   t_.word_add(address, address, least);
-  check_reach(step, address, static_cast<uint64_t>(most - least) + bytes_of(step.meaning.type),
-              &where);
+  check_reach(step, address, &where);
   load_from(step, where, -least, v.steps);
   return true;
 }
@@ -224,11 +265,7 @@ void Emitter::bail_if_any(const Gathered& all, uint32_t align) {
 
 // Where each lane's memory is, two vectors of 64 bits a strip: one check for all of them.
 void Emitter::addresses_of(const Step& step, std::vector<Reg>* from) {
-  const uint32_t bytes = bytes_of(step.meaning.type);
   const Reg begin = reach_word(step, 0), limit = reach_word(step, 1), move = reach_word(step, 2);
-  Reach& reach = out_->reaches[reach_of_[step.index]];
-  reach.span = std::max<uint64_t>(reach.span, bytes);
-  reach.align = std::max(reach.align, step.align);
   Reg shift = t_.word(), base = t_.word();
   t_.constant_word(shift,
                    plan_.variables[*step.a].bytes == 8 ? static_cast<uint64_t>(step.op.imm) : 0);
@@ -262,9 +299,11 @@ bool Emitter::gather(const Step& step) {
       const uint32_t h = lane / (lanes / 2);
       const Reg& where = from[s * 2 + h];
       const Reg to = result(*step.d, s, lane / in_value);
+      const Target::Mark mark = t_.mark();
       Reg address = t_.word();
       t_.lane_word(address, where, lane % (lanes / 2), 8);
       t_.load_lane(to, address, lane % in_value, bytes);
+      t_.release(mark);
     }
   }
   return true;

@@ -14,6 +14,8 @@ bool Emitter::one(const Step& step) {
     case Does::Load:
     case Does::LoadScalar:
       return load(step);
+    case Does::Atomic:
+      return atomic(step);
     case Does::Lanewise:
       return call_handler(step);
     case Does::Warpwide:
@@ -25,6 +27,13 @@ bool Emitter::one(const Step& step) {
   const Variable& d = plan_.variables[*step.d];
   if (d.in == Slot::Predicate && d.kept == Kept::Vector) return on_predicates(step);
   if (d.kept == Kept::Steps) return on_steps(step);
+  const auto has_steps = [&](const std::optional<uint32_t>& from) {
+    return from && plan_.variables[*from].kept == Kept::Steps;
+  };
+  if (step.meaning.does == Does::Compare && (has_steps(step.a) || has_steps(step.b))) {
+    compare_ends(step);
+    return true;
+  }
   const bool real = step.meaning.type == Number::F32 || step.meaning.from == Number::F32;
   const bool moves = step.meaning.does == Does::Copy || step.meaning.does == Does::Spread ||
                      step.meaning.does == Does::Select;
@@ -95,26 +104,77 @@ bool Emitter::on_words(const Step& step) {
 
 // A value of 32 bits becomes one of 64 lane by lane; base and step do so only where no lane wraps.
 void Emitter::check_widening(const Step& step, bool is_signed) {
-  const Variable& a = plan_.variables[*step.a];
-  const Variable& value = a.kept == Kept::Steps || !step.b ? a : plan_.variables[*step.b];
-  const uint32_t index = &value == &a ? *step.a : *step.b;
-  const auto [least, most] = range(value.steps);
-  for (int64_t rise : {least, most}) {
-    Reg wide = t_.word();
-    t_.word_extend(is_signed, wide, word_of(index));
-    t_.word_add(wide, wide, rise + (is_signed ? int64_t{1} << 31 : 0));
-    t_.jump_if_bits(wide, 0xffffffff00000000u, bail());
-  }
+  const auto has_steps = [&](const std::optional<uint32_t>& from) {
+    return from && plan_.variables[*from].kept == Kept::Steps;
+  };
+  if (has_steps(step.a))
+    ends_of(*step.a, is_signed);
+  else if (has_steps(step.b))
+    ends_of(*step.b, is_signed);
+}
+
+// The least and the most of a value of 32 bits, of which no lane wraps around.
+Emitter::Ends Emitter::ends_of(uint32_t index, bool is_signed) {
+  const auto [low, high] = range(plan_.variables[index].steps);
+  Reg wide = t_.word();
+  t_.word_extend(is_signed, wide, word_of(index));
+  const auto end = [&](int64_t rise) {
+    if (rise == 0) return wide;
+    Reg moved = t_.word(), back = t_.word();
+    t_.word_add(moved, wide, rise);
+    t_.word_extend(is_signed, back, moved);
+    t_.word_binary(Does::Xor, Number::U64, back, back, moved);
+    t_.jump_if(back, true, bail());
+    return moved;
+  };
+  const Reg least = end(low);
+  return {least, end(high)};
+}
+
+// The greater of base and step and a number is the former, as long as its least lane is no less.
+bool Emitter::clamp_steps(const Step& step) {
+  const Meaning& m = step.meaning;
+  const bool is_signed = m.type == Number::S32;
+  const bool first = plan_.variables[*step.a].kept == Kept::Steps;
+  const uint32_t value = first ? *step.a : *step.b;
+  const Ends ends = ends_of(value, is_signed);
+  Reg other = t_.word(), clamped = t_.word();
+  t_.word_extend(is_signed, other, word_of(first ? *step.b : *step.a));
+  const bool is_max = m.does == Does::Max;
+  t_.word_compare(is_max ? Comparison::Lt : Comparison::Gt, Number::S64, clamped,
+                  is_max ? ends.least : ends.most, other);
+  t_.jump_if(clamped, true, bail());
+  t_.copy(result(*step.d, 0, 0), word_of(value));
+  return true;
+}
+
+// All lanes agree if the least and the most do.
+void Emitter::compare_ends(const Step& step) {
+  const Meaning& m = step.meaning;
+  const bool is_signed = m.type == Number::S32;
+  const bool first = plan_.variables[*step.a].kept == Kept::Steps;
+  const Ends ends = ends_of(first ? *step.a : *step.b, is_signed);
+  Reg other = t_.word(), low = t_.word(), differ = t_.word();
+  t_.word_extend(is_signed, other, word_of(first ? *step.b : *step.a));
+  const Reg d = result(*step.d, 0, 0);
+  const auto holds = [&](const Reg& to, const Reg& end) {
+    t_.word_compare(m.comparison, Number::S64, to, first ? end : other, first ? other : end);
+  };
+  holds(low, ends.least);
+  holds(d, ends.most);
+  t_.word_binary(Does::Xor, Number::U64, differ, low, d);
+  t_.jump_if(differ, true, bail());
 }
 
 bool Emitter::on_steps(const Step& step) {
   const Meaning& m = step.meaning;
   const bool is_signed = m.from == Number::S32;
   const bool widens = bytes_of(m.type) == 8 && bytes_of(m.from) == 4;
-  if (widens && (m.does == Does::Convert || m.does == Does::MulWide))
+  if (m.does == Does::Min || m.does == Does::Max) return clamp_steps(step);
+  if (widens && (m.does == Does::Convert || m.does == Does::MulWide || m.does == Does::MadWide))
     check_widening(step, is_signed);
-  if (m.does == Does::MulWide || m.does == Does::Convert || m.does == Does::Copy ||
-      m.does == Does::Spread)
+  if (m.does == Does::MulWide || m.does == Does::MadWide || m.does == Does::Mad ||
+      m.does == Does::Convert || m.does == Does::Copy || m.does == Does::Spread)
     return on_words(step);
   return t_.word_binary(m.does, m.type, result(*step.d, 0, 0), word_of(*step.a), word_of(*step.b));
 }
@@ -173,8 +233,11 @@ void Emitter::put_in_frame(uint32_t index) {
 
 bool Emitter::on_vectors(const Step& step) {
   const bool wide = bytes_of(step.meaning.type) == 8 || bytes_of(step.meaning.from) == 8;
+  take_over_sum(step);
   for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
+    const Target::Mark mark = t_.mark();
     if (!(wide ? wide_step(step, s) : vector_step(step, s))) return false;
+    t_.release(mark);
   }
   return true;
 }
@@ -186,7 +249,10 @@ bool Emitter::vector_step(const Step& step, uint32_t s) {
   const Reg to = to_word ? t_.vector() : result(*step.d, s, 0);
   bool done = true;
   if (m.does == Does::Copy || m.does == Does::Spread) {
-    t_.copy(to, bits_of(*step.a, s, 0));
+    if (plan_.variables[*step.a].kept == Kept::Word && !values_[*step.a].splat.isValid())
+      t_.splat(to, word_of(*step.a), 4);
+    else
+      t_.copy(to, bits_of(*step.a, s, 0));
   } else if (m.does == Does::Select) {
     t_.select(to, vector_of(*step.c, s, 0), bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
   } else if (m.does == Does::CopySign) {
@@ -309,8 +375,10 @@ bool Emitter::on_predicates(const Step& step) {
   const Op& op = step.op;
   for (uint32_t s = 0; s < strips_; ++s) {
     const Does does = step.meaning.does;
+    const Target::Mark mark = t_.mark();
     if (does == Does::Compare) {
       if (!compare(step, s)) return false;
+      t_.release(mark);
       continue;
     }
     const Reg to = result(*step.d, s, 0);
@@ -326,6 +394,7 @@ bool Emitter::on_predicates(const Step& step) {
     } else {
       t_.copy(to, a);
     }
+    t_.release(mark);
   }
   return true;
 }

@@ -20,13 +20,12 @@ bool Emitter::place_store(const Step& step, std::vector<Reg>* where) {
     addresses_of(step, where);
     return true;
   }
-  const uint32_t bytes = bytes_of(step.meaning.type);
-  const auto [least, most] = range(plan_.variables[*step.a].steps);
+  const int64_t least = range(plan_.variables[*step.a].steps).first;
   Reg address = t_.word(), at;
   t_.word_add(address, word_of(*step.a), step.op.imm);
   if (step.op.x & kAddress32) t_.word_extend(false, address, address);
   t_.word_add(address, address, least);
-  check_reach(step, address, static_cast<uint64_t>(most - least) + bytes, &at);
+  check_reach(step, address, &at);
   Reg first = t_.word();
   t_.word_add(first, at, -least - step.op.imm);
   where->push_back(first);
@@ -46,6 +45,7 @@ std::optional<Reg> Emitter::mask_of(const Step& step, uint32_t strip) {
 void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset) {
   const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes, in_strip = lane % lanes;
+  const Target::Mark temporaries = t_.mark();
   const std::optional<Reg> mask = mask_of(step, lane / lanes);
   Label around = t_.label();
   if (mask) {
@@ -58,6 +58,7 @@ void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64
                bytes);
   t_.store_word(word, base, offset, bytes);
   t_.bind(around);
+  t_.release(temporaries);
 }
 
 // In the order of the lanes: where several write to one place, the last one's value stays.
@@ -93,9 +94,11 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
 void Emitter::store_scattered(const Step& step, const std::vector<Reg>& where) {
   const uint32_t lanes = t_.vector_lanes();
   for (uint32_t lane = 0; lane < out_->lanes; ++lane) {
+    const Target::Mark mark = t_.mark();
     Reg address = t_.word();
     t_.lane_word(address, where[lane / (lanes / 2)], lane % (lanes / 2), 8);
     store_lane(step, lane, address, 0);
+    t_.release(mark);
   }
 }
 
@@ -109,9 +112,55 @@ void Emitter::store_at(const Step& step, const std::vector<Reg>& where) {
     auto prepared = prepared_of_.find(step.index);
     const Pattern2& steps = prepared != prepared_of_.end() ? out_->prepared[prepared->second].steps
                                                            : plan_.variables[*step.a].steps;
-    for (uint32_t s = 0; s < strips_; ++s) store_strip(step, s, where[0], steps);
+    for (uint32_t s = 0; s < strips_; ++s) {
+      const Target::Mark mark = t_.mark();
+      store_strip(step, s, where[0], steps);
+      t_.release(mark);
+    }
   }
   t_.bind(around);
+}
+
+// Lane after lane: several may change one place. Its memory is touched by one thread alone.
+bool Emitter::atomic(const Step& step) {
+  std::vector<Reg> where;
+  if (!place_store(step, &where)) return false;
+  auto prepared = prepared_of_.find(step.index);
+  const Pattern2 steps = prepared != prepared_of_.end() ? out_->prepared[prepared->second].steps
+                         : where.size() == 1            ? plan_.variables[*step.a].steps
+                                                        : Pattern2{};
+  const uint32_t lanes = t_.vector_lanes();
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark of_strip = t_.mark();
+    const bool is_word = plan_.variables[*step.b].kept == Kept::Word;
+    const Reg operands = is_word ? word_of(*step.b) : bits_of(*step.b, s, 0);
+    const Reg before = t_.vector();
+    if (step.d) t_.constant(before, 0, 4);
+    for (uint32_t i = 0; i < lanes; ++i) {
+      const Target::Mark of_lane = t_.mark();
+      Reg at = where[0], operand = operands;
+      int64_t offset = step.op.imm + rise(steps, s * lanes + i);
+      if (where.size() > 1) {
+        at = t_.word();
+        offset = 0;
+        t_.lane_word(at, where[s * 2 + i / (lanes / 2)], i % (lanes / 2), 8);
+      }
+      if (!is_word) {
+        operand = t_.word();
+        t_.lane_word(operand, operands, i, 4);
+      }
+      Reg old = t_.word(), next = t_.word();
+      t_.load_word(old, at, offset, 4);
+      if (step.d) t_.set_lane(before, old, i, 4);
+      if (!t_.word_binary(step.meaning.combines, Number::U32, next, old, operand)) return false;
+      t_.store_word(next, at, offset, 4);
+      t_.release(of_lane);
+    }
+    if (step.d) t_.copy(result(*step.d, s, 0), before);
+    t_.release(of_strip);
+  }
+  has_stored_ = true;
+  return true;
 }
 
 // Returns the step behind the stores that begin here; this one: some cannot be compiled. If a check

@@ -13,7 +13,7 @@ namespace kiln::engine {
 
 class Emitter {
  public:
-  Emitter(const Flow& flow, const Plan& plan, Target& target);
+  Emitter(const Flow& flow, const Plan& plan, Target& target, const CacheIndex& cache_index);
   std::unique_ptr<Emitted> run();
 
  private:
@@ -53,6 +53,10 @@ class Emitter {
   void branch(const Step& step);
   void list_guards();
   bool write_steps();
+  void find_last_reads();
+  void give_back(size_t step);
+  static bool is_sum(const Step& step);
+  void take_over_sum(const Step& step);
 
   // emit_masks.cpp
   void begin_masks();
@@ -73,11 +77,18 @@ class Emitter {
   bool wide_step(const Step& step, uint32_t strip);
   bool compare(const Step& step, uint32_t strip);
   void check_widening(const Step& step, bool is_signed);
+  struct Ends {
+    Reg least, most;  // as numbers of 64 bits
+  };
+  Ends ends_of(uint32_t variable, bool is_signed);
+  bool clamp_steps(const Step& step);
+  void compare_ends(const Step& step);
   void copy_to(uint32_t to, uint32_t from);
   void finish_float(const Step& step, Reg reg);
 
   // emit_loads.cpp
   bool prepare_places();
+  void find_pointers();
   bool is_behind_branch(const Step& step) const {
     return step.index > first_branch_ || step.under.has_value();
   }
@@ -96,16 +107,29 @@ class Emitter {
   void bail_if_any(const Gathered& all, uint32_t align);
   Reg gather_address(const Step& step, uint32_t strip, uint32_t half, const Gathered& all);
 
+  // emit_checks.cpp
+  bool may_check_itself() const;
+  void expect(const Reg& word, uint64_t number, const Label& otherwise);
+  void expect_header(uint32_t slot, const Pattern2& steps, bool narrow, const Label& otherwise);
+  void expect_inside(const Prepared& at, const Reg& base, const Label& otherwise);
+  void expect_writable(const Reg& cached, int64_t offset, const Label& otherwise);
+  void reach_itself(uint32_t index);
+  void expect_lanes(const Variable& v);
+  void expect_variable(const Variable& v);
+  void place_itself(const Prepared& at, const Reg& pointer);
+
   // emit_stores.cpp
   size_t store_from(size_t first);
   bool place_store(const Step& step, std::vector<Reg>* where);
   void store_at(const Step& step, const std::vector<Reg>& where);
   void store_strip(const Step& step, uint32_t strip, const Reg& base, const Pattern2& steps);
   void store_scattered(const Step& step, const std::vector<Reg>& where);
+  bool atomic(const Step& step);
   void store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset);
   std::optional<Reg> mask_of(const Step& step, uint32_t strip);
   Reg reach_word(const Step& step, uint32_t which);
-  void check_reach(const Step& step, const Reg& address, uint64_t span, Reg* where);
+  Reach& reach_of(const Step& step);
+  void check_reach(const Step& step, const Reg& address, Reg* where);
   uint32_t strip_count(uint32_t variable) const {
     return plan_.variables[variable].kept == Kept::Vector ? strips_ : 1;
   }
@@ -114,15 +138,19 @@ class Emitter {
   const Flow& flow_;
   const Plan& plan_;
   Target& t_;
+  const CacheIndex& cache_index_;
   std::unique_ptr<Emitted> out_;
   uint32_t strips_ = 1;
   std::vector<Reg> active_;  // masks by strip, of a plan with masks
   std::vector<Value> values_;
-  std::map<uint32_t, Label> labels_;  // by Op
-  std::set<uint32_t> staged_;         // slots that hold something else while the code runs
+  std::vector<std::vector<uint32_t>> last_read_;  // by step: variables
+  std::vector<Reg> free_vectors_, free_words_;    // of values that nobody reads any more
+  std::map<uint32_t, Label> labels_;              // by Op
+  std::set<uint32_t> staged_;  // slots that hold something else while the code runs
   std::map<std::pair<int64_t, uint32_t>, Reg> rises_;  // by step and bytes: lanes of a vector
   Reg warp_, registers_, lanes4_, lanes8_, table_, budget_, ran_, first_lane_, nan_;
-  Label bail_;
+  Label bail_, refused_;
+  std::set<uint32_t> expected_;  // headers that the code has looked at
   bool bails_ = false;
   uint32_t first_branch_ = ~uint32_t{0};  // Op
   const Step* now_ = nullptr;             // the one that is being emitted

@@ -16,8 +16,12 @@ bool is_branch(const Meaning* meaning) {
                      meaning->does == Does::BranchUnless);
 }
 
+bool is_atomic(const Meaning* meaning) { return meaning && meaning->does == Does::Atomic; }
+
+// It changes memory.
 bool is_store(const Meaning* meaning) {
-  return meaning && (meaning->does == Does::Store || meaning->does == Does::StoreVector);
+  return meaning && (meaning->does == Does::Store || meaning->does == Does::StoreVector ||
+                     meaning->does == Does::Atomic);
 }
 
 // What a phase may hold besides branches.
@@ -31,6 +35,7 @@ bool is_warpwide(const Meaning* meaning) { return meaning && meaning->does == Do
 bool writes_d(const Op& op, const Meaning* meaning) {
   if (meaning && meaning->does == Does::BranchIndexed) return false;
   if (is_warpwide(meaning)) return false;  // see Meaning::touches
+  if (is_atomic(meaning)) return op.y != 0;
   if (meaning) return !is_branch(meaning) && !is_store(meaning);
   return op.effect != Effect::MaskAware;
 }
@@ -44,13 +49,24 @@ const Elements* elements_of(const Op& op, const Meaning* meaning) {
 }
 
 // The fewest Ops for which it pays to leave the interpreter and come back.
-constexpr uint32_t kFewestOps = 10, kFewestWithLanes = 3;
+constexpr uint32_t kFewestOps = 5, kFewestWithLanes = 3;
 
 }  // namespace
 
 Flow::Flow(const Program& program) : program_(program) {
   meanings_.reserve(program.ops.size());
-  for (const Op& op : program.ops) meanings_.push_back(meaning_of(op.run));
+  static constexpr Meaning kCopies[] = {
+      {Does::Copy, Number::U32, Number::U32, 1, 0, Comparison::Eq, 1},
+      {Does::Copy, Number::U64, Number::U64, 1, 0, Comparison::Eq, 1}};
+  for (const Op& op : program.ops) {
+    const bool copies = op.run == &run_materialize;
+    meanings_.push_back(copies ? &kCopies[op.x == 8] : meaning_of(op.run));
+    if (!copies) continue;
+    Op& copy = copies_[index_of(&op)] = op;
+    copy.a = op.d;
+    copy.d = op.d + kAffineLanes;
+    copy.effect = op.x == 8 ? Effect::Lanes8 : Effect::Lanes4;
+  }
   find_leaders();
   find_live();
   find_jumps();
@@ -58,6 +74,7 @@ Flow::Flow(const Program& program) : program_(program) {
 
 const Op& Flow::plain(uint32_t op) const {
   const Op& at = program_.ops[op];
+  if (at.run == &run_materialize) return copies_.at(op);
   if (!meanings_[op] || meanings_[op]->does != Does::LoadFused) return at;
   return *static_cast<const Op*>(at.data);
 }
@@ -238,7 +255,8 @@ uint32_t Flow::cut(uint32_t begin, uint32_t end) const {
 
 bool Flow::only_store(uint32_t begin, uint32_t end) const {
   for (uint32_t i = begin; i < end; ++i) {
-    if (!is_store(meanings_[i]) || (i > begin && leader_[i])) return false;
+    if (!is_store(meanings_[i]) || is_atomic(meanings_[i]) || (i > begin && leader_[i]))
+      return false;
   }
   return begin < end;
 }

@@ -27,7 +27,7 @@ class Flow {
 
   const Program& program() const { return program_; }
   const Meaning* meaning(uint32_t op) const { return meanings_[op]; }
-  // The Op itself; of a load that was fused with its reader, the load.
+  // The Op itself; of a load that was fused with its reader, the load; a copy of lanes.
   const Op& plain(uint32_t op) const;
   uint32_t index_of(const Op* op) const { return static_cast<uint32_t>(op - program_.ops.data()); }
   // Is the scalar in this slot the same in every launch?
@@ -63,6 +63,8 @@ class Flow {
 
   const Program& program_;
   std::vector<const Meaning*> meanings_;
+  // Ops that write the lanes of a value of base and step, as copies from its header.
+  std::unordered_map<uint32_t, Op> copies_;
   std::vector<bool> leader_;
   std::unordered_map<uint32_t, uint32_t> slots_;  // that are written: their bits
   std::vector<Run> runs_;

@@ -135,6 +135,10 @@ bool Planner::read_operands(Step& step) {
   const Meaning& m = step.meaning;
   const auto operand = [&](uint32_t k, uint32_t slot, uint32_t bytes, std::optional<uint32_t>* to) {
     if (m.operands <= k) return true;
+    if (m.headers >> k & 1) {
+      *to = read(slot, Slot::Header, bytes);
+      return to->has_value();
+    }
     *to = read(slot, m.lanes >> k & 1 ? Slot::Lanes : Slot::Scalar, bytes);
     return to->has_value();
   };
@@ -206,6 +210,7 @@ bool Planner::read_step(Step& step) {
       break;
     }
     case Does::Store:
+    case Does::Atomic:
     case Does::Load:
     case Does::LoadScalar: {
       const auto space = static_cast<ptx::Space>(op.z);
@@ -223,6 +228,11 @@ bool Planner::read_step(Step& step) {
       if (m.does == Does::Store) {
         step.b = read(op.b, op.y ? Slot::Scalar : Slot::Lanes, bytes_of(m.type));
         return step.b.has_value();
+      }
+      if (m.does == Does::Atomic) {
+        step.b = read(op.b, Slot::Lanes, bytes_of(m.type));
+        if (!step.b) return false;
+        if (!op.y || !flow_.is_live(op.d, step.index + 1)) return true;  // nobody wants it
       }
       to = m.does == Does::LoadScalar ? Slot::Scalar : Slot::Lanes;
       break;
@@ -244,12 +254,9 @@ bool Planner::read_step(Step& step) {
 // One block that ends in the branch back: all lanes then leave at the same place. What is read
 // behind it has to stay as it was when a lane left.
 bool Planner::find_blended() {
-  const auto branches = [](const Step& step) {
-    return !step.d && step.meaning.does != Does::Store;
-  };
   const Step& last = plan_.steps.back();
-  const bool is_one_block = std::count_if(plan_.steps.begin(), plan_.steps.end(), branches) == 1 &&
-                            branches(last) && last.meaning.does != Does::Branch &&
+  const bool is_one_block = std::count_if(plan_.steps.begin(), plan_.steps.end(), is_branch) == 1 &&
+                            is_branch(last) && last.meaning.does != Does::Branch &&
                             flow_.index_of(last.op.target) == plan_.phase.begin;
   if (!is_one_block) return false;
   for (const auto& [slot, index] : plan_.home) {
@@ -261,12 +268,12 @@ bool Planner::find_blended() {
 }
 
 std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, Taken taken) {
-  if (!taken.all_lanes) return Planner(flow, phase, warp, true, false).run();
-  std::optional<Plan> plan = Planner(flow, phase, warp, false, taken.patterns).run();
+  if (!taken.all_lanes) return Planner(flow, phase, warp, true, taken).run();
+  std::optional<Plan> plan = Planner(flow, phase, warp, false, taken).run();
   if (!plan || !plan->lanes_decide) return plan;
   // Masks cost no more than to see whether lanes agree, and need not have all of them at once; but
   // an address that is read behind the loop is then one for each lane.
-  std::optional<Plan> masked = Planner(flow, phase, warp, true, taken.patterns).run();
+  std::optional<Plan> masked = Planner(flow, phase, warp, true, taken).run();
   return masked && gathers(*masked) <= gathers(*plan) ? std::move(masked) : std::move(plan);
 }
 

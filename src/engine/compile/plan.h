@@ -24,7 +24,7 @@ enum class Kept : uint8_t {
   Vector,  // a vector for each strip of lanes; a predicate: a mask
 };
 
-enum class Slot : uint8_t { Lanes, Scalar, Predicate };
+enum class Slot : uint8_t { Lanes, Scalar, Predicate, Header };  // Header: of affine.h, only read
 
 struct Pattern2 {
   int64_t step = 0, row_step = 0;
@@ -48,6 +48,7 @@ struct Variable {
   Pattern2 steps;
   uint64_t constant = 0;
   bool is_constant = false;
+  bool held = false;  // a scalar that is taken to be `constant` always
   // Of a value that ends with its block: from behind the Op that writes it up to the one that
   // writes something else there.
   uint32_t from = 0, until = ~uint32_t{0};
@@ -77,6 +78,14 @@ struct Step {
   uint32_t resume = 0;
 };
 
+inline bool is_branch(const Step& step) {
+  const Does does = step.meaning.does;
+  return does == Does::Branch || does == Does::BranchIf || does == Does::BranchUnless;
+}
+inline bool changes_memory(const Step& step) {
+  return step.meaning.does == Does::Store || step.meaning.does == Does::Atomic;
+}
+
 // Where the interpreter goes on.
 struct Exit {
   uint32_t target = 0;
@@ -104,7 +113,10 @@ struct Plan {
 
 // What the code may take for granted.
 struct Taken {
-  bool patterns = true;   // that values go on to look as they do in this warp
+  bool patterns = true;  // that values go on to look as they do in this warp
+  // That scalars that steps are multiplied by stay the same, that base and step is never clamped,
+  // and that all lanes agree where it is compared.
+  bool steps_hold = false;
   bool all_lanes = true;  // that all lanes run
 };
 // Nothing: the phase cannot be compiled.

@@ -37,13 +37,11 @@ bool is_float_arithmetic(const Meaning& m) {
 // Addresses and branches want to know whether lanes differ, and so does what they are made of.
 void Planner::find_wanted() {
   for (const Step& step : plan_.steps) {
-    const bool asks = step.meaning.does == Does::BranchIf ||
-                      step.meaning.does == Does::BranchUnless || step.meaning.does == Does::Load ||
-                      step.meaning.does == Does::Store || step.meaning.does == Does::LoadScalar;
+    const bool asks = is_branch(step) || changes_memory(step) || step.meaning.does == Does::Load ||
+                      step.meaning.does == Does::LoadScalar;
     if (asks && step.a) plan_.variables[*step.a].wanted = true;
-    const bool branches =
-        step.meaning.does == Does::BranchIf || step.meaning.does == Does::BranchUnless;
-    if (branches) plan_.variables[*step.a].decides = true;
+    if (step.meaning.does == Does::Atomic) plan_.variables[*step.b].wanted = true;
+    if (is_branch(step) && step.a) plan_.variables[*step.a].decides = true;
   }
   for (bool changed = true; changed;) {
     changed = false;
@@ -104,6 +102,13 @@ void Planner::look_at_inputs() {
       v.kept = Kept::Word;
       continue;
     }
+    if (v.in == Slot::Header) {
+      const Affine& header = affine_at(warp_, v.slot);
+      if (header.state == AffineState::Lanes) continue;  // unknown
+      v.steps = header_steps(header, plan_.row_lanes, v.bytes == 4);
+      v.kept = v.steps == Pattern2{} ? Kept::Word : Kept::Steps;
+      continue;
+    }
     v.kept = Kept::Vector;
     if (!v.wanted || v.blended || !patterns_) continue;
     const std::byte* at = warp_.registers + v.slot;
@@ -131,10 +136,56 @@ bool Planner::known(const Step& step) const {
   return true;
 }
 
+bool is_ordering(Comparison comparison) {
+  return comparison == Comparison::Lt || comparison == Comparison::Le ||
+         comparison == Comparison::Gt || comparison == Comparison::Ge;
+}
+
 bool is_one(const Variable* v) { return !v || v->kept == Kept::Word || v->kept == Kept::Splat; }
 
+bool has_steps(const Variable* v) { return v && v->kept == Kept::Steps; }
+
+// What a scalar is, where that is known or may be taken for granted.
+std::optional<int64_t> Planner::factor_of(const std::optional<uint32_t>& index, Number type) {
+  if (!index) return std::nullopt;
+  Variable& v = plan_.variables[*index];
+  if (!v.is_constant) {
+    if (!steps_hold_ || v.in != Slot::Scalar || !v.home || !v.input || v.written)
+      return std::nullopt;
+    if (!v.held) std::memcpy(&v.constant, warp_.registers + v.slot, v.bytes);
+    v.held = true;
+  }
+  if (type == Number::S32) return static_cast<int32_t>(v.constant);
+  return static_cast<int64_t>(bytes_of(type) == 4 ? v.constant & 0xffffffffu : v.constant);
+}
+
+// Of one value of base and step and one scalar, or of two scalars; of three, the last one added.
+void Planner::steps_of_product(const Step& step, Variable* out) {
+  const Variable *a = var(step.a), *b = var(step.b), *c = var(step.c);
+  const auto term = [](const Variable* v) { return has_steps(v) || is_one(v); };
+  if (!term(a) || !term(b) || !term(c) || (has_steps(a) && has_steps(b))) return;
+  Pattern2 product;
+  if (has_steps(a) || has_steps(b)) {
+    const Pattern2 steps = has_steps(a) ? a->steps : b->steps;
+    const auto by = factor_of(has_steps(a) ? step.b : step.a, step.meaning.from);
+    if (!by) return;
+    product = {steps.step * *by, steps.row_step * *by};
+  }
+  if (c) product = {product.step + c->steps.step, product.row_step + c->steps.row_step};
+  out->kept = Kept::Steps;
+  out->steps = product;
+}
+
+// Is base and step compared with a number, for a branch?
+bool Planner::takes_ends(const Step& step) const {
+  const Meaning& m = step.meaning;
+  const Variable *a = var(step.a), *b = var(step.b);
+  return may_take_ends() && bytes_of(m.type) == 4 && plan_.variables[*step.d].decides &&
+         is_ordering(m.comparison) && ((has_steps(a) && is_one(b)) || (has_steps(b) && is_one(a)));
+}
+
 // How the result is kept, from how the operands are.
-Variable Planner::result_of(const Step& step) const {
+Variable Planner::result_of(const Step& step) {
   const Meaning& m = step.meaning;
   const Variable *a = var(step.a), *b = var(step.b), *c = var(step.c);
   Variable out;
@@ -147,8 +198,10 @@ Variable Planner::result_of(const Step& step) const {
       if (step.place.of == Place::Of::Header) break;  // see infer_step
       if (one) out.kept = m.type == Number::U64 ? Kept::Word : Kept::Splat;
       return out;
+    case Does::Atomic:
+      return out;
     case Does::Compare:
-      if (one && !real) out.kept = Kept::Word;
+      if (!real && (one || takes_ends(step))) out.kept = Kept::Word;
       return out;
     case Does::Lanewise:
       if (step.op.effect == Effect::Scalar) out.kept = real ? Kept::Splat : Kept::Word;
@@ -165,7 +218,6 @@ Variable Planner::result_of(const Step& step) const {
     out.kept = real ? Kept::Splat : Kept::Word;
     return out;
   }
-  const auto steps = [](const Variable* v) { return v && v->kept == Kept::Steps; };
   const auto with = [&](int64_t step_a, int64_t row_a) {
     out.kept = Kept::Steps;
     out.steps = {step_a, row_a};
@@ -175,7 +227,7 @@ Variable Planner::result_of(const Step& step) const {
     }
     if (out.steps == Pattern2{}) out.kept = Kept::Word;
   };
-  const auto term = [&](const Variable* v) { return steps(v) || is_one(v); };
+  const auto term = [&](const Variable* v) { return has_steps(v) || is_one(v); };
   switch (m.does) {
     case Does::Add:
     case Does::Sub:
@@ -186,26 +238,28 @@ Variable Planner::result_of(const Step& step) const {
         with(a->steps.step - b->steps.step, a->steps.row_step - b->steps.row_step);
       break;
     case Does::ShiftLeft:
-      if (steps(a) && b->is_constant && b->constant < bytes_of(m.type) * 8) {
+      if (has_steps(a) && b->is_constant && b->constant < bytes_of(m.type) * 8) {
         with(static_cast<int64_t>(static_cast<uint64_t>(a->steps.step) << b->constant),
              static_cast<int64_t>(static_cast<uint64_t>(a->steps.row_step) << b->constant));
       }
       break;
     case Does::Convert:
-      if (!real && steps(a)) with(a->steps.step, a->steps.row_step);
+      if (!real && has_steps(a)) with(a->steps.step, a->steps.row_step);
       break;
     case Does::MulWide:
-    case Does::Mul: {
-      const Variable *value = steps(a) ? a : b, *factor = steps(a) ? b : a;
-      if (real || !steps(value) || !factor->is_constant) break;
-      const auto by =
-          m.from == Number::S32
-              ? int64_t{static_cast<int32_t>(factor->constant)}
-              : static_cast<int64_t>(bytes_of(m.from) == 4 ? factor->constant & 0xffffffffu
-                                                           : factor->constant);
-      with(value->steps.step * by, value->steps.row_step * by);
+    case Does::Mul:
+    case Does::Mad:
+    case Does::MadWide:
+      if (real) break;
+      steps_of_product(step, &out);
+      if (out.kept == Kept::Steps) with(out.steps.step, out.steps.row_step);
       break;
-    }
+    case Does::Min:
+    case Does::Max:
+      if (real || !may_take_ends() || bytes_of(m.type) != 4) break;
+      if (has_steps(a) && is_one(b)) with(a->steps.step, a->steps.row_step);
+      if (has_steps(b) && is_one(a)) with(b->steps.step, b->steps.row_step);
+      break;
     default:
       break;
   }
@@ -257,9 +311,7 @@ bool Planner::infer() {
   }
   for (const Step& step : plan_.steps) {
     if (!known(step)) return false;
-    const bool branches =
-        step.meaning.does == Does::BranchIf || step.meaning.does == Does::BranchUnless;
-    if (branches && plan_.variables[*step.a].kept != Kept::Word) {
+    if (is_branch(step) && step.a && plan_.variables[*step.a].kept != Kept::Word) {
       if (plan_.variables[*step.a].kept != Kept::Vector) return false;
       plan_.lanes_decide |= !plan_.masked;
     }

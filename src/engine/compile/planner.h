@@ -11,8 +11,8 @@ namespace kiln::engine {
 
 class Planner {
  public:
-  Planner(const Flow& flow, const Phase& phase, Warp& warp, bool masked, bool patterns)
-      : flow_(flow), warp_(warp), patterns_(patterns) {
+  Planner(const Flow& flow, const Phase& phase, Warp& warp, bool masked, Taken taken)
+      : flow_(flow), warp_(warp), patterns_(taken.patterns), steps_hold_(taken.steps_hold) {
     plan_.phase = phase;
     plan_.masked = masked;
     if (flow.program().narrow_rows) plan_.row_lanes = warp.block->grid->block_dim.x;
@@ -89,7 +89,12 @@ class Planner {
   Pattern2 pattern_of(const Variable& v, uint32_t row_lanes) const;
   bool infer();
   bool infer_step(const Step& step, bool* changed);
-  Variable result_of(const Step& step) const;
+  Variable result_of(const Step& step);
+  std::optional<int64_t> factor_of(const std::optional<uint32_t>& index, Number type);
+  // What does not hold is found late in a loop, and all of it was for nothing.
+  bool may_take_ends() const { return steps_hold_ && !plan_.phase.loops; }
+  bool takes_ends(const Step& step) const;
+  void steps_of_product(const Step& step, Variable* out);
   bool known(const Step& step) const;
   void find_lazy();
   bool is_assigned_at_exits(uint32_t variable) const;
@@ -100,7 +105,7 @@ class Planner {
   const Flow& flow_;
   Warp& warp_;
   Plan plan_;
-  bool patterns_;
+  bool patterns_, steps_hold_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> scalars_;  // by slot and bytes: only read
   std::map<uint32_t, uint32_t> current_;  // by slot: what it holds inside of a block
   uint32_t block_end_ = 0;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <ctime>
 #include <optional>
+#include <span>
 
 #include "engine/compile/cost.h"
 
@@ -13,8 +14,9 @@ namespace {
 
 constexpr size_t kMostWords = 96;  // of a table
 constexpr size_t kMostSavedBytes = 16 << 10;
-// A stretch whose code is mostly left again at once is worth nothing.
-constexpr uint32_t kMissesAllowed = 16;
+// A stretch whose code is mostly left again at once is worth nothing. Without a loop that costs
+// little, and warps at the border of an image come one after the other.
+constexpr uint32_t kMissesAllowed = 16, kMissesWithoutLoops = 256;
 // So often it has to be left before other code is made as well.
 constexpr uint32_t kMissesBefore = 4;
 // Rounds of a loop with masks before the interpreter takes over. A turn there has 2,048.
@@ -22,6 +24,11 @@ constexpr uint64_t kMaskedRounds = 1 << 16;
 
 int64_t rise(const Pattern2& steps, uint32_t lane, uint32_t row_lanes) {
   return steps.step * int64_t{lane % row_lanes} + steps.row_step * int64_t{lane / row_lanes};
+}
+
+// Its copy runs, but for the one replaced.
+const Op* touched_as(const Stretch& stretch, uint32_t op) {
+  return op == stretch.phase.begin ? stretch.tiers->original(op) : &stretch.tiers->all()[op];
 }
 
 class Entry {
@@ -38,11 +45,9 @@ class Entry {
 
  private:
   bool guards_hold() const;
-  // The region that the interpreter found for an Op: its copy runs, but for the one replaced.
+  // The region that the interpreter found for an Op.
   Worker::CachedRegion& touched_by(uint32_t op) {
-    const bool is_replaced = op == stretch_.phase.begin;
-    return warp_.worker->cached(is_replaced ? stretch_.tiers->original(op)
-                                            : &stretch_.tiers->all()[op]);
+    return warp_.worker->cached(touched_as(stretch_, op));
   }
   bool place(const Prepared& at, uint64_t* pointer);
   bool reach(size_t index, uint64_t* words);
@@ -68,6 +73,15 @@ bool Entry::guards_hold() const {
       uint32_t bits;
       std::memcpy(&bits, at, 4);
       if (bits != 0 && bits != kFullMask) return false;
+    } else if (guard.in == Slot::Header) {
+      const Affine& header = affine_at(warp_, guard.slot);
+      if (header.state == AffineState::Lanes ||
+          !(header_steps(header, row_lanes_, guard.bytes == 4) == guard.steps))
+        return false;
+    } else if (guard.in == Slot::Scalar) {
+      uint64_t number = 0;
+      std::memcpy(&number, at, guard.bytes);
+      if (number != guard.number) return false;
     } else if (!guard.rises.hold(at, guard.bytes)) {
       return false;
     }
@@ -185,7 +199,12 @@ uint32_t Entry::run_once() {
             0,
             0,
             kFullMask,
-            &warp_};
+            &warp_,
+            nullptr,
+            0,
+            nullptr,
+            nullptr,
+            0};
   const uint32_t exit = code(&pass);
   if (exit == 0 || made_.exits[exit - 1].early) [[unlikely]]
     forget();
@@ -225,7 +244,12 @@ uint32_t Entry::run() {
               0,
               lane,
               warp_.mask,
-              &warp_};
+              &warp_,
+              nullptr,
+              0,
+              nullptr,
+              nullptr,
+              0};
     exit = code(&pass);
     if (exit == 0) {
       forget();
@@ -247,7 +271,12 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     // Whoever asks for compiled code from the first block on (a test) gets all of it.
     const bool has_to_pay = warp.block->grid->settings.compile_after != 0;
     if (has_to_pay && !may_pay(*plan)) return false;
-    auto made = emit(flow, *plan);
+    const CacheIndex cache_index = [&](uint32_t op) {
+      Worker& worker = *warp.worker;
+      return static_cast<uint32_t>(&worker.cached(touched_as(stretch, op)) -
+                                   &worker.cached(nullptr));
+    };
+    auto made = emit(flow, *plan, cache_index);
     if (!made || (has_to_pay && !pays(*plan, *made))) return false;
     size_t saved = 0;
     for (const Emitted::Saved& each : made->saved) saved += each.bytes;
@@ -258,7 +287,11 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     compiled.code_bytes = made->bytes.size();
     compiled.seen = std::make_unique<std::atomic<uint64_t>[]>(made->reaches.size());
     made->bytes = {};
+    for (const Exit& exit : made->exits)
+      compiled.ways.push_back({&stretch.tiers->all()[exit.target], exit.backward, exit.early});
     compiled.made = std::move(made);
+    if (compiled.made->checks_itself)
+      compiled.own.store(compiled.memory.begin(), std::memory_order_release);
   } catch (...) {
     return false;  // no memory: the interpreter goes on
   }
@@ -281,25 +314,90 @@ Compiled::State compile_timed(Stretch& stretch, Compiled& compiled, Warp& warp) 
   return state;
 }
 
-// Null: the interpreter has to go on.
-const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
-  Entry entry(stretch, compiled, warp);
-  // Counts of several threads may get lost: they are for people, and an atomic addition is slow.
+// Of code that checks itself.
+[[gnu::cold, gnu::noinline]] uint32_t run_refused(Stretch& stretch, Compiled& compiled, Warp& warp,
+                                                  Pass& pass) {
+  const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled.memory.begin()));
+  // Perhaps the region of some memory was not known yet.
+  if (!Entry(stretch, compiled, warp).prepare()) return 0;
+  pass.budget = static_cast<uint64_t>(warp.turn);
+  pass.looked = 1;
+  const uint32_t again = code(&pass);
+  return again == kRefused ? 0 : again;
+}
+
+[[gnu::always_inline]] inline uint32_t run_checked(Stretch& stretch, Compiled& compiled, Warp& warp,
+                                                   Pass& pass) {
+  const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled.memory.begin()));
+  const uint32_t exit = code(&pass);
+  return exit != kRefused ? exit : run_refused(stretch, compiled, warp, pass);
+}
+
+// Which regions served last: they are looked for again.
+void forget(Compiled& compiled) {
+  for (size_t i = 0; i < compiled.made->reaches.size(); ++i)
+    compiled.seen[i].store(0, std::memory_order_relaxed);
+}
+
+void note_miss(const Stretch& stretch, Compiled& compiled, uint32_t entered) {
+  const uint32_t allowed = stretch.phase.loops ? kMissesAllowed : kMissesWithoutLoops;
+  const uint32_t missed = compiled.missed.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (missed <= allowed || missed <= entered / 4 * 3) return;
+  compiled.own.store(nullptr, std::memory_order_relaxed);
+  compiled.state.store(Compiled::State::Off, std::memory_order_relaxed);
+}
+
+// Counts of several threads may get lost: they are for people, and an atomic addition is slow.
+uint32_t count_entry(Compiled& compiled) {
   const uint32_t count = compiled.entered.load(std::memory_order_relaxed);
   compiled.entered.store(count + 1, std::memory_order_relaxed);
-  const uint32_t exit = warp.turn > 0 && entry.prepare() ? entry.run() : 0;
-  if (exit == 0 || compiled.made->exits[exit - 1].early) {
-    const uint32_t missed = compiled.missed.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (missed > kMissesAllowed && missed > count / 4 * 3)
-      compiled.state.store(Compiled::State::Off, std::memory_order_relaxed);
+  return count;
+}
+
+const Op* left_by(const Compiled& compiled, uint32_t exit, Warp& warp, uint64_t left,
+                  uint64_t ran) {
+  warp.turn = static_cast<int32_t>(left);
+  warp.steps += ran;
+  const Compiled::Way& way = compiled.ways[exit - 1];
+  return way.backward ? warp.yield(way.next) : way.next;
+}
+
+// As enter(), of code that checks itself.
+[[gnu::always_inline]] inline const Op* enter_own(Stretch& stretch, Compiled& compiled, Warp& warp,
+                                                  bool* done) {
+  const uint32_t count = count_entry(compiled);
+  Pass pass;
+  pass.registers = pass.lanes4 = pass.lanes8 = warp.registers;
+  pass.budget = static_cast<uint64_t>(warp.turn);
+  pass.shared = warp.block->shared;
+  pass.shared_bytes = warp.block->shared_bytes;
+  pass.cache = &warp.worker->cached(nullptr);
+  uint64_t table[kMostWords];  // for what the code finds itself
+  pass.table = table;
+  pass.seen = compiled.seen.get();
+  pass.first_lane = pass.looked = 0;
+  pass.ran = 0;
+  const uint32_t exit = warp.turn > 0 ? run_checked(stretch, compiled, warp, pass) : 0;
+  if (exit == 0 || compiled.ways[exit - 1].early) [[unlikely]]
+    note_miss(stretch, compiled, count);
+  if (exit == 0) [[unlikely]] {
+    forget(compiled);
+    return nullptr;
   }
+  *done = true;
+  return left_by(compiled, exit, warp, pass.budget, pass.ran);
+}
+
+// Null: the interpreter has to go on.
+const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
+  if (compiled.made->checks_itself) return enter_own(stretch, compiled, warp, done);
+  const uint32_t count = count_entry(compiled);
+  Entry entry(stretch, compiled, warp);
+  const uint32_t exit = warp.turn > 0 && entry.prepare() ? entry.run() : 0;
+  if (exit == 0 || compiled.ways[exit - 1].early) note_miss(stretch, compiled, count);
   if (exit == 0) return nullptr;
   *done = true;
-  warp.turn = static_cast<int32_t>(entry.left);
-  warp.steps += entry.ran;
-  const Exit& left = compiled.made->exits[exit - 1];
-  const Op* next = &stretch.tiers->all()[left.target];
-  return left.backward ? warp.yield(next) : next;
+  return left_by(compiled, exit, warp, entry.left, entry.ran);
 }
 
 // Compiles it where nobody has. Null: the interpreter, or other code, has to go on.
@@ -312,10 +410,11 @@ const Op* try_code(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done)
   return state == Compiled::State::Ready ? enter(stretch, compiled, warp, done) : nullptr;
 }
 
-const Op* run_compiled(Stretch& stretch, Warp& warp, bool* done) {
+// `from`: the first version that has not been tried.
+const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
   if (warp.mask != kFullMask)
     return stretch.phase.loops ? try_code(stretch, stretch.some, warp, done) : nullptr;
-  for (Compiled& each : stretch.versions) {
+  for (Compiled& each : std::span(stretch.versions).subspan(from)) {
     const Op* next = try_code(stretch, each, warp, done);
     // What has never run, or always runs, leaves nothing to the others.
     if (*done || each.missed.load(std::memory_order_relaxed) <= kMissesBefore) return next;
@@ -329,8 +428,18 @@ const Op* run_stretch(Warp& warp, const Op* op) {
   Stretch& stretch = *static_cast<Stretch*>(const_cast<void*>(op->data));
   const Tiers& tiers = *stretch.tiers;
   bool done = false;
-  const Op* next = run_compiled(stretch, warp, &done);
-  if (done) return next;
+  size_t tried = 0;
+  Compiled& first = stretch.versions[0];
+  if (warp.mask == kFullMask && first.own.load(std::memory_order_acquire)) [[likely]] {
+    const Op* next = enter_own(stretch, first, warp, &done);
+    if (done) [[likely]]
+      return next;
+    tried = 1;
+  }
+  if (tried == 0 || first.missed.load(std::memory_order_relaxed) > kMissesBefore) {
+    const Op* next = run_compiled(stretch, tried, warp, &done);
+    if (done) return next;
+  }
   const Op* original = tiers.original(stretch.phase.begin);
   return tiers.replaced(warp.mask == kFullMask ? original->run(warp, original)
                                                : warp.step_masked(original));

@@ -26,6 +26,12 @@ struct Compiled {
   std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};
   std::atomic<bool> refused{false};  // the system gave no executable memory
   std::unique_ptr<Emitted> made;
+  struct Way {
+    const Op* next;
+    bool backward, early;  // as of Exit
+  };
+  std::vector<Way> ways;                  // by exit
+  std::atomic<const void*> own{nullptr};  // the code, where it checks itself
   // By index of Emitted::reaches: an address of the region that served last; 0: none yet.
   std::unique_ptr<std::atomic<uint64_t>[]> seen;
   CodeMemory memory;
@@ -40,8 +46,9 @@ struct Stretch {
   Compiled some;  // of loops: for warps some of whose lanes are elsewhere
 
   Stretch() {
+    versions[0].taken.steps_hold = true;
     versions[2].taken.patterns = false;
-    some.taken = {false, false};
+    some.taken.patterns = some.taken.all_lanes = false;
   }
 };
 

@@ -30,7 +30,15 @@ struct Pass {
   uint32_t first_lane;
   uint32_t mask;  // of the warp: lanes that run
   void* warp;     // for handlers
+  // For code that checks itself (emit_checks.cpp).
+  std::byte* shared;
+  uint64_t shared_bytes;
+  const void* cache;  // of the worker: the first entry of what Worker::cached() gives
+  const void* seen;   // Compiled::seen
+  uint32_t looked;    // not 0: regions have been looked for
 };
+// What such code returns where something does not hold.
+constexpr uint32_t kRefused = ~uint32_t{0};
 // Returns the number of the exit taken.
 using Code = uint32_t (*)(Pass*);
 
@@ -46,8 +54,25 @@ class Target {
   virtual bool finish() = 0;
   virtual asmjit::CodeHolder& code() = 0;
 
-  virtual Reg vector() = 0;
-  virtual Reg word() = 0;  // 64 bits
+  virtual Reg new_vector() = 0;
+  virtual Reg new_word() = 0;  // 64 bits
+  // For a moment: what is taken after mark() is free again with release(). The fewer registers
+  // there are to find places for, the faster that is.
+  Reg vector() {
+    return vectors_.take([this] { return new_vector(); });
+  }
+  Reg word() {
+    return words_.take([this] { return new_word(); });
+  }
+  struct Mark {
+    size_t vectors, words;
+  };
+  Mark mark() const { return {vectors_.used, words_.used}; }
+  void release(const Mark& to) {
+    vectors_.used = to.vectors;
+    words_.used = to.words;
+  }
+
   virtual Label label() = 0;
   virtual void bind(Label at) = 0;
   virtual void jump(Label to) = 0;
@@ -72,6 +97,14 @@ class Target {
   virtual void set_lane(Reg to, Reg word, uint32_t lane, uint32_t bytes) = 0;
   // The first lane comes first: what the others hold by then does not count.
   virtual void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) = 0;
+
+  // The first lane; the others become 0.
+  virtual void load_first(const Reg& to, const Reg& base, int64_t offset, uint32_t bytes) {
+    Reg value = word();
+    load_word(value, base, offset, bytes);
+    constant(to, 0, 4);
+    set_lane(to, value, 0, bytes);
+  }
 
   // Vectors. False: this CPU has no such operation, and nothing was emitted.
   virtual bool unary(Does does, Number type, Reg to, Reg a) = 0;
@@ -111,6 +144,18 @@ class Target {
   virtual void jump_if(Reg word, bool is_set, Label to) = 0;         // not zero
   virtual void jump_if_above(Reg a, Reg b, Label to) = 0;            // without sign
   virtual void jump_if_bits(Reg word, uint64_t bits, Label to) = 0;  // any of them is set
+
+ private:
+  struct Some {
+    std::vector<Reg> all;
+    size_t used = 0;
+    template <class Make>
+    Reg take(const Make& make) {
+      if (used == all.size()) all.push_back(make());
+      return all[used++];
+    }
+  };
+  Some vectors_, words_;
 };
 
 bool has_target();           // for this CPU

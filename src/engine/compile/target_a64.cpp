@@ -6,7 +6,7 @@
 namespace kiln::engine {
 
 void A64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
-  Vec some = cc_.newVecQ(), every = cc_.newVecQ();
+  Vec some = temporary(), every = temporary();
   cc_.mov(some.b16(), v(masks[0]).b16());
   cc_.mov(every.b16(), v(masks[0]).b16());
   for (size_t i = 1; i < masks.size(); ++i) {
@@ -15,7 +15,7 @@ void A64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
   }
   cc_.umaxv(some.s(), some.s4());
   cc_.uminv(every.s(), every.s4());
-  Gp all = cc_.newGpx();
+  Gp all = temporary_word();
   cc_.umov(w(any), some.s(0));
   cc_.umov(all.w(), every.s(0));
   cc_.eor(x(differ), x(any), all);
@@ -44,7 +44,7 @@ bool A64::unary(Does does, Number type, Reg to, Reg a) {
       return true;
     case Does::Saturate: {
       // Where it is above 0, which a NaN is not: the lesser of it and 1.
-      Vec above = cc_.newVecQ(), one = cc_.newVecQ();
+      Vec above = temporary(), one = temporary();
       constant(one, 0x3f800000u, 4);
       cc_.fcmgt(above.s4(), s.s4(), 0);
       cc_.fminnm(one.s4(), s.s4(), one.s4());
@@ -64,13 +64,13 @@ bool A64::unary(Does does, Number type, Reg to, Reg a) {
       cc_.frintp(d.s4(), s.s4());
       return true;
     case Does::Reciprocal: {
-      Vec one = cc_.newVecQ();
+      Vec one = temporary();
       constant(one, 0x3f800000u, 4);
       cc_.fdiv(d.s4(), one.s4(), s.s4());
       return true;
     }
     case Does::ReciprocalRoot: {
-      Vec low = cc_.newVecQ(), high = cc_.newVecQ(), one = cc_.newVecQ();
+      Vec low = temporary(), high = temporary(), one = temporary();
       constant(one, 0x3ff0000000000000u, 8);
       cc_.fcvtl2(high.d2(), s.s4());
       cc_.fcvtl(low.d2(), s.s2());
@@ -151,7 +151,7 @@ bool A64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
     case Does::ShiftRight: {
       if (wide) return false;
       // A shift reads the low byte of each count, with its sign; to the left.
-      Vec count = cc_.newVecQ(), most = cc_.newVecQ();
+      Vec count = temporary(), most = temporary();
       constant(most, does == Does::ShiftRight && is_signed(type) ? 31 : 32, 4);
       cc_.umin(count.s4(), r.s4(), most.s4());
       if (does == Does::ShiftRight) cc_.neg(count.s4(), count.s4());
@@ -168,7 +168,7 @@ bool A64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
   if (does == Does::FunnelLeft || does == Does::FunnelRight) {
     // Counts to the right are negative. By 31 at most and once more by 1, as the handler does it.
     const bool right = does == Does::FunnelRight;
-    Vec most = cc_.newVecQ(), by = cc_.newVecQ(), rest = cc_.newVecQ(), moved = cc_.newVecQ();
+    Vec most = temporary(), by = temporary(), rest = temporary(), moved = temporary();
     constant(most, 31, 4);
     cc_.and_(by.b16(), v(c).b16(), most.b16());
     cc_.sub(rest.s4(), most.s4(), by.s4());
@@ -188,7 +188,7 @@ bool A64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
   Vec sum = v(to);
   // The sum is read and written: it must not be a factor as well.
   const bool apart = to.id() == a.id() || to.id() == b.id();
-  if (apart) sum = cc_.newVecQ();
+  if (apart) sum = temporary();
   if (sum.id() != c.id()) cc_.mov(sum.b16(), v(c).b16());
   if (type == Number::F32)
     cc_.fmla(sum.s4(), v(a).s4(), v(b).s4());
@@ -253,14 +253,14 @@ void A64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
   const auto invert = [&](const Reg& d) { cc_.not_(v(d).b16(), v(d).b16()); };
   // l < r or l > r: false where one is NaN.
   const auto apart = [&](const Reg& d, const Reg& l, const Reg& r) {
-    Vec other = cc_.newVecQ();
+    Vec other = temporary();
     above(other, r, l);
-    Vec one = cc_.newVecQ();
+    Vec one = temporary();
     above(one, l, r);
     cc_.orr(v(d).b16(), one.b16(), other.b16());
   };
   const auto ordered = [&](const Reg& d, const Reg& l, const Reg& r) {
-    Vec first = cc_.newVecQ(), second = cc_.newVecQ();
+    Vec first = temporary(), second = temporary();
     same(first, l, l);
     same(second, r, r);
     cc_.and_(v(d).b16(), first.b16(), second.b16());

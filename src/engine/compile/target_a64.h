@@ -35,7 +35,7 @@ class A64 final : public Target {
   uint32_t vector_count() const override { return 32; }
 
   void call(const void* handler, Reg warp, const void* op) override {
-    Gp function = cc_.newGpx(), data = cc_.newGpx();
+    Gp function = temporary_word(), data = temporary_word();
     cc_.mov(function, reinterpret_cast<uint64_t>(handler));
     cc_.mov(data, reinterpret_cast<uint64_t>(op));
     asmjit::InvokeNode* node = nullptr;
@@ -48,7 +48,7 @@ class A64 final : public Target {
                            keeps.preservedRegs(asmjit::RegGroup::kGp) & ~(1u << Gp::kIdLr));
     node->setArg(0, x(warp));
     node->setArg(1, data);
-    Gp next = cc_.newGpx();
+    Gp next = temporary_word();
     node->setRet(0, next);
   }
   void begin() override {
@@ -67,8 +67,8 @@ class A64 final : public Target {
   }
   asmjit::CodeHolder& code() override { return code_; }
 
-  Reg vector() override { return cc_.newVecQ(); }
-  Reg word() override { return cc_.newGpx(); }
+  Reg new_vector() override { return cc_.newVecQ(); }
+  Reg new_word() override { return cc_.newGpx(); }
   Label label() override { return cc_.newLabel(); }
   void bind(Label at) override { cc_.bind(at); }
   void jump(Label to) override { cc_.b(to); }
@@ -82,7 +82,7 @@ class A64 final : public Target {
     const bool fits = (offset >= 0 && offset < int64_t{4096} * bytes && offset % bytes == 0) ||
                       (offset >= -256 && offset < 256);
     if (fits) return a64::ptr(x(base), static_cast<int32_t>(offset));
-    Gp sum = cc_.newGpx();
+    Gp sum = temporary_word();
     if (offset > 0 && offset < (int64_t{1} << 24)) {
       cc_.add(sum, x(base), static_cast<uint64_t>(offset & ~int64_t{4095}));
       const int64_t rest = offset & 4095;
@@ -99,8 +99,11 @@ class A64 final : public Target {
     cc_.str(v(from), at(base, offset, 16));
   }
   void load_splat(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
-    Gp where = cc_.newGpx();
-    word_add(where, base, offset);
+    Gp where = x(base);
+    if (offset != 0) {
+      where = temporary_word();
+      word_add(where, base, offset);
+    }
     if (bytes == 8)
       cc_.ld1r(v(to).d2(), a64::ptr(where));
     else
@@ -131,12 +134,12 @@ class A64 final : public Target {
       cc_.movi(v(to).b16(), 0);
       return;
     }
-    Gp word = cc_.newGpx();
+    Gp word = temporary_word();
     cc_.mov(word, bytes == 8 ? bits : bits & 0xffffffffu);
     splat(to, word, bytes);
   }
   void steps(Reg to, uint64_t step, uint32_t bytes) override {
-    Gp word = cc_.newGpx();
+    Gp word = temporary_word();
     cc_.movi(v(to).b16(), 0);
     for (uint32_t lane = 1; lane < 16 / bytes; ++lane) {
       const uint64_t value = lane * step;
@@ -160,10 +163,17 @@ class A64 final : public Target {
 
   void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
     // Not LD1 of one lane: asmjit 1.9 does not know that it leaves the others as they are.
-    Vec one = lane == 0 ? v(to) : cc_.newVecQ();
+    Vec one = lane == 0 ? v(to) : temporary();
     bytes == 8 ? cc_.ldr(one.d(), a64::ptr(x(base))) : cc_.ldr(one.s(), a64::ptr(x(base)));
     if (lane == 0) return;
     bytes == 8 ? cc_.ins(v(to).d(lane), one.d(0)) : cc_.ins(v(to).s(lane), one.s(0));
+  }
+
+  void load_first(const Reg& to, const Reg& base, int64_t offset, uint32_t bytes) override {
+    if (bytes == 8)
+      cc_.ldr(v(to).d(), at(base, offset, 8));
+    else
+      cc_.ldr(v(to).s(), at(base, offset, 4));
   }
 
   void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) override;
@@ -173,7 +183,7 @@ class A64 final : public Target {
   bool shift(Does does, Number type, Reg to, Reg a, uint32_t by) override;
   void funnel(Does does, Reg to, Reg low, Reg high, uint32_t by) override {
     // Not SLI or SRI: asmjit 1.9 does not know that they read what they insert into.
-    Vec upper = cc_.newVecQ(), lower = cc_.newVecQ();
+    Vec upper = temporary(), lower = temporary();
     cc_.shl(upper.s4(), v(high).s4(), does == Does::FunnelRight ? 32 - by : by);
     cc_.ushr(lower.s4(), v(low).s4(), does == Does::FunnelRight ? by : 32 - by);
     cc_.orr(v(to).b16(), upper.b16(), lower.b16());
@@ -199,34 +209,35 @@ class A64 final : public Target {
     cc_.uzp1(v(to).s4(), v(low).s4(), v(high).s4());
   }
   void select(Reg to, Reg mask, Reg a, Reg b) override {
-    Vec chosen = cc_.newVecQ();
-    cc_.mov(chosen.b16(), v(mask).b16());
+    const bool apart = to.id() == a.id() || to.id() == b.id();
+    const Vec chosen = apart ? temporary() : v(to);
+    if (chosen.id() != mask.id()) cc_.mov(chosen.b16(), v(mask).b16());
     cc_.bsl(chosen.b16(), v(a).b16(), v(b).b16());
-    cc_.mov(v(to).b16(), chosen.b16());
+    if (apart) cc_.mov(v(to).b16(), chosen.b16());
   }
   void blend(const Reg& to, const Reg& from, const Reg& mask) override {
     cc_.bit(v(to).b16(), v(from).b16(), v(mask).b16());
   }
   void select_bits(Reg to, Reg bits, Reg a, Reg b) override { select(to, bits, a, b); }
   void canonicalize(Reg value, Reg nan) override {
-    Vec is_number = cc_.newVecQ();
+    Vec is_number = temporary();
     cc_.fcmeq(is_number.s4(), v(value).s4(), v(value).s4());
     cc_.bif(v(value).b16(), v(nan).b16(), is_number.b16());
   }
   void bits_to_mask(Reg to, Reg word, uint32_t first) override {
-    Gp moved = cc_.newGpx();
+    Gp moved = temporary_word();
     cc_.lsr(moved, x(word), first);
-    Vec lanes = cc_.newVecQ(), bits = cc_.newVecQ();
+    Vec lanes = temporary(), bits = temporary();
     lane_bits(bits);
     cc_.dup(lanes.s4(), moved.w());
     cc_.cmtst(v(to).s4(), lanes.s4(), bits.s4());
   }
   void mask_to_bits(Reg word, Reg mask, uint32_t first) override {
-    Vec bits = cc_.newVecQ();
+    Vec bits = temporary();
     lane_bits(bits);
     cc_.and_(bits.b16(), bits.b16(), v(mask).b16());
     cc_.addv(bits.s(), bits.s4());
-    Gp lanes = cc_.newGpx();
+    Gp lanes = temporary_word();
     cc_.umov(lanes.w(), bits.s(0));
     cc_.orr(x(word), x(word), lanes, a64::lsl(first));
   }
@@ -242,7 +253,7 @@ class A64 final : public Target {
     } else if (number < 0 && number > -4096) {
       cc_.sub(x(to), x(a), static_cast<uint64_t>(-number));
     } else {
-      Gp word = cc_.newGpx();
+      Gp word = temporary_word();
       cc_.mov(word, static_cast<uint64_t>(number));
       cc_.add(x(to), x(a), word);
     }
@@ -265,8 +276,10 @@ class A64 final : public Target {
   }
 
  private:
+  Vec temporary() { return vector().as<Vec>(); }
+  Gp temporary_word() { return word().as<Gp>(); }
   void lane_bits(const Vec& to) {  // 1, 2, 4, 8
-    Gp word = cc_.newGpx();
+    Gp word = temporary_word();
     cc_.mov(word, uint64_t{2} << 32 | 1);
     cc_.ins(to.d(0), word);
     cc_.mov(word, uint64_t{8} << 32 | 4);

@@ -49,7 +49,7 @@ bool A64::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
     case Does::ShiftRight: {
       // The hardware takes the count modulo the width.
       const bool sign = does == Does::ShiftRight && is_signed(type);
-      Gp count = cc_.newGpx(), most = cc_.newGpx(), shifted = cc_.newGpx();
+      Gp count = temporary_word(), most = temporary_word(), shifted = temporary_word();
       cc_.mov(most.w(), bits - 1);
       cc_.cmp(w(b), most.w());
       if (sign) cc_.csel(count.w(), w(b), most.w(), Cond::kLS);

@@ -8,7 +8,7 @@
 namespace kiln::engine {
 
 void X64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
-  Ymm some = cc_.newYmm(), every = cc_.newYmm();
+  Ymm some = temporary(), every = temporary();
   cc_.vmovaps(some, v(masks[0]));
   cc_.vmovaps(every, v(masks[0]));
   for (size_t i = 1; i < masks.size(); ++i) {
@@ -37,10 +37,10 @@ void X64::lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) {
 
 void X64::bits_to_mask(Reg to, Reg word, uint32_t first) {
   constexpr std::array<uint32_t, 8> kLaneBits = {1, 2, 4, 8, 16, 32, 64, 128};
-  Gp moved = cc_.newGpq();
+  Gp moved = temporary_word();
   cc_.mov(moved, x(word));
   if (first) cc_.shr(moved, first);
-  Ymm lanes = cc_.newYmm(), bits = cc_.newYmm();
+  Ymm lanes = temporary(), bits = temporary();
   splat(lanes, moved, 4);
   cc_.vmovaps(bits, in_memory(kLaneBits.data()));
   cc_.vpand(lanes, lanes, bits);
@@ -55,7 +55,7 @@ bool X64::unary(Does does, Number type, Reg to, Reg a) {
   }
   if (does == Does::Negate && type != Number::F32) {
     if (type == Number::F64) return false;
-    Ymm zero = cc_.newYmm();
+    Ymm zero = temporary();
     constant(zero, 0, 4);
     bytes_of(type) == 8 ? cc_.vpsubq(d, zero, s) : cc_.vpsubd(d, zero, s);
     return true;
@@ -73,7 +73,7 @@ bool X64::unary(Does does, Number type, Reg to, Reg a) {
       return true;
     case Does::Saturate: {
       // Of a NaN, and of two zeros, an instruction takes the second operand.
-      Ymm above = cc_.newYmm(), zero = cc_.newYmm();
+      Ymm above = temporary(), zero = temporary();
       constant(zero, 0, 4);
       cc_.vmaxps(above, s, zero);
       cc_.vminps(d, above, everywhere(0x3f800000u));
@@ -92,13 +92,13 @@ bool X64::unary(Does does, Number type, Reg to, Reg a) {
       cc_.vroundps(d, s, 11);
       return true;
     case Does::Reciprocal: {
-      Ymm one = cc_.newYmm();
+      Ymm one = temporary();
       constant(one, 0x3f800000u, 4);
       cc_.vdivps(d, one, s);
       return true;
     }
     case Does::ReciprocalRoot: {
-      Ymm low = cc_.newYmm(), high = cc_.newYmm(), one = cc_.newYmm();
+      Ymm low = temporary(), high = temporary(), one = temporary();
       constant(one, 0x3ff0000000000000u, 8);
       cc_.vextractf128(high.xmm(), s, 1);
       cc_.vcvtps2pd(low, s.xmm());
@@ -120,12 +120,12 @@ bool X64::unary(Does does, Number type, Reg to, Reg a) {
 // two zeros, and whatever the second is where one is a NaN.
 void X64::pick(bool least, Number type, const Reg& to, const Reg& a, const Reg& b) {
   if (type != Number::F32) {
-    Ymm above = cc_.newYmm();
+    Ymm above = temporary();
     compare(Comparison::Gt, type, above, a, b);
     least ? cc_.vblendvpd(v(to), v(a), v(b), above) : cc_.vblendvpd(v(to), v(b), v(a), above);
     return;
   }
-  Ymm one = cc_.newYmm(), other = cc_.newYmm(), is_nan = cc_.newYmm();
+  Ymm one = temporary(), other = temporary(), is_nan = temporary();
   const auto unordered = static_cast<int>(x86::VCmpImm::kUNORD_Q);
   if (least) {
     cc_.vminps(one, v(a), v(b));
@@ -144,7 +144,7 @@ void X64::pick(bool least, Number type, const Reg& to, const Reg& a, const Reg& 
 
 // The low 64 bits: the products of the halves that reach them.
 void X64::multiply_wide(const Ymm& to, const Ymm& a, const Ymm& b) {
-  Ymm across = cc_.newYmm(), other = cc_.newYmm(), low = cc_.newYmm();
+  Ymm across = temporary(), other = temporary(), low = temporary();
   cc_.vpsrlq(across, a, 32);
   cc_.vpmuludq(across, across, b);
   cc_.vpsrlq(other, b, 32);
@@ -215,7 +215,7 @@ bool X64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
   if (does == Does::FunnelLeft || does == Does::FunnelRight) {
     // A shift by 32, the rest of one by 0, leaves nothing.
     const bool right = does == Does::FunnelRight;
-    Ymm by = cc_.newYmm(), rest = cc_.newYmm(), low = cc_.newYmm(), high = cc_.newYmm();
+    Ymm by = temporary(), rest = temporary(), low = temporary(), high = temporary();
     cc_.vpand(by, v(c), everywhere(31));
     constant(rest, 32, 4);
     cc_.vpsubd(rest, rest, by);
@@ -226,7 +226,7 @@ bool X64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
   }
   if (does != Does::Mad || bytes_of(type) == 8) return false;
   if (type != Number::F32) {
-    Ymm product = cc_.newYmm();
+    Ymm product = temporary();
     cc_.vpmulld(product, v(a), v(b));
     cc_.vpaddd(v(to), product, v(c));
     return true;
@@ -245,7 +245,7 @@ bool X64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
 
 // There is no instruction for the sign of 64 bits.
 void X64::move_right_wide(const Ymm& to, const Ymm& a, uint32_t by) {
-  Ymm sign = cc_.newYmm(), moved = cc_.newYmm();
+  Ymm sign = temporary(), moved = temporary();
   constant(sign, 0, 8);
   cc_.vpcmpgtq(sign, sign, a);
   cc_.vpsllq(sign, sign, 64 - by);
@@ -275,7 +275,7 @@ bool X64::convert(Number to_type, Number from, Reg to, Reg a) {
     cc_.vcvtdq2ps(v(to), v(a));
   } else if (to_type == Number::F32 && from == Number::U32) {
     // Both halves are exact; their sum is rounded once.
-    Ymm high = cc_.newYmm(), low = cc_.newYmm();
+    Ymm high = temporary(), low = temporary();
     cc_.vpsrld(high, v(a), 16);
     cc_.vpand(low, v(a), everywhere(0xffff));
     cc_.vcvtdq2ps(high, high);
@@ -285,7 +285,7 @@ bool X64::convert(Number to_type, Number from, Reg to, Reg a) {
   } else if (to_type == Number::S32 && from == Number::F32) {
     // The instruction gives the least integer for all that has none: above the most, invert it; of
     // a NaN it is 0.
-    Ymm above = cc_.newYmm(), is_number = cc_.newYmm(), whole = cc_.newYmm();
+    Ymm above = temporary(), is_number = temporary(), whole = temporary();
     cc_.vcmpps(above, v(a), everywhere(0x4f000000u), static_cast<int>(x86::VCmpImm::kGE_OQ));
     cc_.vcmpps(is_number, v(a), v(a), static_cast<int>(x86::VCmpImm::kORD_Q));
     cc_.vcvttps2dq(whole, v(a));
@@ -308,7 +308,7 @@ void X64::widen(bool is_signed_value, bool high, Reg to, Reg a) {
 
 // Of the low words of 64 bits, whatever the high ones are.
 void X64::mul_wide(bool is_signed_value, bool high, Reg to, Reg a, Reg b) {
-  Ymm l = cc_.newYmm(), r = cc_.newYmm();
+  Ymm l = temporary(), r = temporary();
   widen(false, high, l, a);
   widen(false, high, r, b);
   is_signed_value ? cc_.vpmuldq(v(to), l, r) : cc_.vpmuludq(v(to), l, r);

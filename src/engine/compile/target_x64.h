@@ -38,7 +38,7 @@ class X64 final : public Target {
 
   void call(const void* handler, Reg warp, const void* op) override {
     // By a register: the code has no addresses of its own.
-    Gp function = cc_.newGpq(), data = cc_.newGpq(), next = cc_.newGpq();
+    Gp function = temporary_word(), data = temporary_word(), next = temporary_word();
     cc_.mov(function, reinterpret_cast<uint64_t>(handler));
     cc_.mov(data, reinterpret_cast<uint64_t>(op));
     asmjit::InvokeNode* node = nullptr;
@@ -65,8 +65,8 @@ class X64 final : public Target {
   }
   asmjit::CodeHolder& code() override { return code_; }
 
-  Reg vector() override { return cc_.newYmm(); }
-  Reg word() override { return cc_.newGpq(); }
+  Reg new_vector() override { return cc_.newYmm(); }
+  Reg new_word() override { return cc_.newGpq(); }
   Label label() override { return cc_.newLabel(); }
   void bind(Label at) override { cc_.bind(at); }
   void jump(Label to) override { cc_.jmp(to); }
@@ -79,7 +79,7 @@ class X64 final : public Target {
   Mem at(const Reg& base, int64_t offset) {
     if (offset == static_cast<int32_t>(offset))
       return x86::ptr(x(base), static_cast<int32_t>(offset));
-    Gp sum = cc_.newGpq();
+    Gp sum = temporary_word();
     cc_.mov(sum, offset);
     cc_.add(sum, x(base));
     return x86::ptr(sum);
@@ -101,7 +101,7 @@ class X64 final : public Target {
   // Into every lane, and then the one of them: a load needs no unit that moves lanes.
   void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
     if (lane == 0) return load_splat(to, base, 0, bytes);
-    Ymm all = cc_.newYmm();
+    Ymm all = temporary();
     load_splat(all, base, 0, bytes);
     blend_lane(to, all, lane, bytes);
   }
@@ -141,7 +141,7 @@ class X64 final : public Target {
   void constant_word(Reg to, uint64_t bits) override { cc_.mov(x(to), bits); }
   void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) override;
   void set_lane(Reg to, Reg word, uint32_t lane, uint32_t bytes) override {
-    Ymm all = cc_.newYmm();
+    Ymm all = temporary();
     splat(all, word, bytes);
     blend_lane(to, all, lane, bytes);
   }
@@ -153,7 +153,7 @@ class X64 final : public Target {
   bool shift(Does does, Number type, Reg to, Reg a, uint32_t by) override;
   void funnel(Does does, Reg to, Reg low, Reg high, uint32_t by) override {
     const bool right = does == Does::FunnelRight;
-    Ymm upper = cc_.newYmm(), lower = cc_.newYmm();
+    Ymm upper = temporary(), lower = temporary();
     cc_.vpslld(upper, v(high), right ? 32 - by : by);
     cc_.vpsrld(lower, v(low), right ? by : 32 - by);
     cc_.vpor(v(to), upper, lower);
@@ -163,7 +163,7 @@ class X64 final : public Target {
   void widen(bool is_signed_value, bool high, Reg to, Reg a) override;
   void mul_wide(bool is_signed_value, bool high, Reg to, Reg a, Reg b) override;
   void narrow(Reg to, Reg low, Reg high) override {
-    Ymm halves = cc_.newYmm();
+    Ymm halves = temporary();
     cc_.vshufps(halves, v(low), v(high), 0x88);  // the even words, of each 128 bits
     cc_.vpermq(v(to), halves, 0xd8);
   }
@@ -171,19 +171,19 @@ class X64 final : public Target {
     cc_.vblendvps(v(to), v(b), v(a), v(mask));
   }
   void select_bits(Reg to, Reg bits, Reg a, Reg b) override {
-    Ymm first = cc_.newYmm(), second = cc_.newYmm();
+    Ymm first = temporary(), second = temporary();
     cc_.vandps(first, v(bits), v(a));
     cc_.vandnps(second, v(bits), v(b));
     cc_.vorps(v(to), first, second);
   }
   void canonicalize(Reg value, Reg nan) override {
-    Ymm is_nan = cc_.newYmm();
+    Ymm is_nan = temporary();
     cc_.vcmpps(is_nan, v(value), v(value), static_cast<int>(x86::VCmpImm::kUNORD_Q));
     cc_.vblendvps(v(value), v(value), v(nan), is_nan);
   }
   void bits_to_mask(Reg to, Reg word, uint32_t first) override;
   void mask_to_bits(Reg word, Reg mask, uint32_t first) override {
-    Gp lanes = cc_.newGpq();
+    Gp lanes = temporary_word();
     cc_.vmovmskps(lanes.r32(), v(mask));
     if (first) cc_.shl(lanes, first);
     cc_.or_(x(word), lanes);
@@ -208,6 +208,8 @@ class X64 final : public Target {
   void jump_if_bits(Reg word, uint64_t bits, Label to) override;
 
  private:
+  Ymm temporary() { return vector().as<Ymm>(); }
+  Gp temporary_word() { return word().as<Gp>(); }
   // 32 bytes behind the code.
   Mem in_memory(const void* data) { return cc_.newConst(asmjit::ConstPoolScope::kLocal, data, 32); }
   Mem everywhere(uint32_t bits) {

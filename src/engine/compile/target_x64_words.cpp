@@ -83,9 +83,9 @@ void X64::compare_integers(Comparison comparison, Number type, const Reg& to, co
   } else {
     Ymm l = v(a), r = v(b);
     if (!is_signed(type)) {
-      Ymm top = cc_.newYmm();
+      Ymm top = temporary();
       constant(top, wide ? uint64_t{1} << 63 : uint64_t{1} << 31, bytes_of(type));
-      l = cc_.newYmm(), r = cc_.newYmm();
+      l = temporary(), r = temporary();
       cc_.vpxor(l, v(a), top);
       cc_.vpxor(r, v(b), top);
     }
@@ -110,7 +110,7 @@ bool X64::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
   if (type == Number::F32 || type == Number::F64) return false;
   const Gp d = sized(to, type), l = sized(a, type), r = sized(b, type);
   // An instruction changes its first operand: that is a register of its own until the end.
-  const Gp sum = sized(cc_.newGpq(), type);
+  const Gp sum = sized(temporary_word(), type);
   const bool sign = is_signed(type);
   switch (does) {
     case Does::Add:
@@ -151,7 +151,7 @@ bool X64::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
       // The hardware takes the count modulo the width.
       const uint32_t most = bytes_of(type) * 8 - 1;
       const bool keeps_sign = does == Does::ShiftRight && sign;
-      const Gp other = sized(cc_.newGpq(), type);
+      const Gp other = sized(temporary_word(), type);
       if (keeps_sign) {
         cc_.mov(other.r32(), most);
         cc_.cmp(w(b), most);
@@ -180,7 +180,7 @@ void X64::word_add(Reg to, Reg a, int64_t number) {
 }
 
 void X64::word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
-  Gp is_so = cc_.newGpq();
+  Gp is_so = temporary_word();
   cc_.mov(is_so, 0);
   cc_.cmp(sized(a, type), sized(b, type));
   cc_.set(word_condition(comparison, is_signed(type)), is_so.r8());
@@ -189,7 +189,7 @@ void X64::word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b)
 }
 
 void X64::word_select(Reg to, Reg condition, Reg a, Reg b) {
-  Gp chosen = cc_.newGpq();
+  Gp chosen = temporary_word();
   cc_.mov(chosen, x(b));
   cc_.test(x(condition), x(condition));
   cc_.cmovnz(chosen, x(a));
@@ -200,7 +200,7 @@ void X64::jump_if_bits(Reg word, uint64_t bits, Label to) {
   if (bits <= 0x7fffffffu) {
     cc_.test(w(word), static_cast<uint32_t>(bits));
   } else {
-    Gp mask = cc_.newGpq();
+    Gp mask = temporary_word();
     cc_.mov(mask, bits);
     cc_.test(x(word), mask);
   }

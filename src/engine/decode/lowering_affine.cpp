@@ -24,16 +24,38 @@ uint32_t Lowering::affine_special(Special special) {
   return specials_[special] = header;
 }
 
+namespace {
+
+// Of a lane of what an affine Op computes.
+uint32_t affine_bytes(const Op& op, bool rows) {
+  switch (const AffineKind kind = static_cast<const AffineOp*>(op.data)->kind) {
+    case AffineKind::Add:
+    case AffineKind::Sub:
+    case AffineKind::Mul:
+    case AffineKind::Mad:
+    case AffineKind::ShiftLeft:
+      return op.run == affine_handler(kind, 8, rows) ? 8 : 4;
+    case AffineKind::Narrow:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+}  // namespace
+
 void Lowering::materialize_after(uint32_t header, uint32_t defined_at) {
   if (!materialized_.insert(header).second) return;
   Op op;
   op.run = &run_materialize;
   op.d = header;
+  op.x = 4;  // bytes of a lane
   op.effect = Effect::Scalar;
   if (defined_at == ~0u) {
     prologue_.push_back(op);
   } else {
     op.site = program_.ops[defined_at].site;
+    op.x = static_cast<uint8_t>(affine_bytes(program_.ops[defined_at], variant_.narrow_rows));
     after_.emplace(defined_at, op);
   }
 }

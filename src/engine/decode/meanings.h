@@ -69,6 +69,7 @@ void describe_compare(Meanings& to);
 void describe_select(Meanings& to);
 void describe_convert(Meanings& to);
 void describe_memory(Meanings& to);
+void describe_atomic(Meanings& to);
 void describe_move(Meanings& to);
 void describe_control(Meanings& to);
 void describe_warp(Meanings& to);

@@ -18,6 +18,7 @@ std::unique_ptr<const Meanings> describe_all() {
   describe_select(*all);
   describe_convert(*all);
   describe_memory(*all);
+  describe_atomic(*all);
   describe_move(*all);
   describe_control(*all);
   describe_warp(*all);

@@ -214,12 +214,12 @@ namespace {
 
 constexpr uint64_t kFarthest = 1 << 24;  // from lane to lane
 
-// Base and step say it all: neighbours in memory, one place, or places at the same distance.
-// Anything else goes by lanes.
+// Base and step say it all: neighbours in memory, one place, or places at the same distance. Lanes
+// that are not active may be inside as well. Anything else goes by lanes.
 bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access,
                    std::byte* (&pointer)[kWarpSize], Shape* shape) {
   const Affine& value = affine_at(warp, op->a);
-  if (value.state == AffineState::Lanes || warp.mask != kFullMask) return false;
+  if (value.state == AffineState::Lanes) return false;
   const bool narrow = op->x & kAddress32;
   const uint64_t step = narrow ? static_cast<uint32_t>(value.step) : value.step;
   if (step >= kFarthest) return false;
@@ -236,7 +236,8 @@ bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access,
     if (!allowed(warp, op, first, all, access != Access::Read)) return false;
     pointer[0] = reinterpret_cast<std::byte*>(first);
   }
-  *shape = step == bytes ? Shape::Contiguous : step ? Shape::Scattered : Shape::Uniform;
+  const bool is_whole = warp.mask == kFullMask;
+  *shape = step == bytes && is_whole ? Shape::Contiguous : step ? Shape::Scattered : Shape::Uniform;
   if (*shape == Shape::Scattered) {
     for (uint32_t i = 1; i < kWarpSize; ++i) pointer[i] = pointer[0] + i * step;
   }
@@ -252,7 +253,7 @@ struct RowSpan {
 
 bool span_of_rows(Warp& warp, const Op* op, uint32_t bytes, bool write, RowSpan* out) {
   const Affine& value = affine_at(warp, op->a);
-  if (value.state == AffineState::Lanes || warp.mask != kFullMask || !value.row_lanes) return false;
+  if (value.state == AffineState::Lanes || !value.row_lanes) return false;
   const bool narrow = op->x & kAddress32;
   Affine at = value;
   at.base += static_cast<uint64_t>(op->imm);
@@ -289,7 +290,7 @@ bool span_of_rows(Warp& warp, const Op* op, uint32_t bytes, bool write, RowSpan*
 
 bool locate_rows(Warp& warp, const Op* op, uint32_t bytes, bool write, RowPlaces* out) {
   RowSpan span;
-  if (!span_of_rows(warp, op, bytes, write, &span)) return false;
+  if (warp.mask != kFullMask || !span_of_rows(warp, op, bytes, write, &span)) return false;
   if (span.step != 0 && span.step != int64_t{bytes}) return false;
   *out = {span.first, span.row_step, span.row_lanes, span.step != 0};
   return true;

@@ -36,6 +36,20 @@ bool grid_is_partly_here(const Grid& grid) {
          (__atomic_load_n(&grid.workspace[1], __ATOMIC_RELAXED) & 0x7fffffffu) != 0;
 }
 
+// The usual case: all lanes together.
+[[gnu::always_inline]] inline bool pick_only(Warp& warp) {
+  if (warp.splits.size() != 1 || warp.splits[0].wait != Wait::None) return false;
+  const Split& only = warp.splits[0];
+  warp.frame = only.frame;
+  warp.registers = only.frame->data();
+  warp.mask = only.mask;
+  warp.current_penalty = only.penalty;
+  warp.pass_sync = only.pass;
+  warp.resume = only.at;
+  warp.splits.clear();
+  return true;
+}
+
 bool goes_before(const Split& a, const Split& b) {
   if (a.penalty != b.penalty) return a.penalty < b.penalty;
   if (a.frame->depth != b.frame->depth) return a.frame->depth > b.frame->depth;
@@ -66,17 +80,6 @@ const Op* Warp::step_masked(const Op* op) {
 }
 
 bool Warp::pick() {
-  if (splits.size() == 1 && splits[0].wait == Wait::None) {  // the usual case: all lanes together
-    const Split& only = splits[0];
-    frame = only.frame;
-    registers = frame->data();
-    mask = only.mask;
-    current_penalty = only.penalty;
-    pass_sync = only.pass;
-    resume = only.at;
-    splits.clear();
-    return true;
-  }
   // Splits that are at the same place become one.
   for (size_t i = 0; i < splits.size(); ++i) {
     for (size_t j = i + 1; j < splits.size();) {
@@ -179,7 +182,7 @@ Outcome Warp::run(const Op* first) {
     if (splits.size() == 1 && splits[0].wait == Wait::Barrier) return Outcome::Blocked;
   }
   for (;;) {
-    if (!pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
+    if (!pick_only(*this) && !pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
     event = Event::None;
     const Op* op = resume;
     // A loop that meets a barrier in each round never uses up its turn: the limit is looked at here

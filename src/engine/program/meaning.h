@@ -54,6 +54,7 @@ enum class Does : uint8_t {
   LoadVector,  // Op::data: Elements
   LoadScalarVector,
   StoreVector,
+  Atomic,  // of shared memory: what is there and b become what Meaning::combines makes of them
   Branch,
   BranchIf,  // Op::a is a predicate
   BranchUnless,
@@ -89,6 +90,8 @@ struct Meaning {
   uint8_t operands = 0;
   uint8_t lanes = 0;  // bit k: operand k is 32 lanes, else a scalar
   Comparison comparison = Comparison::Eq;
+  uint8_t headers = 0;        // bit k: operand k is a header of affine.h
+  Does combines = Does::Add;  // of Does::Atomic; Op::y: d is what was there before
   void (*touches)(const Op& op, Touched& out) = nullptr;  // of Does::Warpwide
 };
 

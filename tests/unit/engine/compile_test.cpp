@@ -1,64 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do compiled stretches give the same bits as the interpreter? Random programs, and single shapes
-// of loops and addresses whose outcome is known.
+// Do compiled stretches give the same bits as the interpreter? Random programs.
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <random>
-
-#include "engine/compile/facts.h"
-#include "harness.h"
+#include "compile_case.h"
 
 namespace kiln::engine {
 namespace {
 
-constexpr uint32_t kWords = 1 << 14;
-
-// Numbers of every kind: small, large, infinite, subnormal, NaNs with bits of their own.
-std::vector<uint32_t> numbers(uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<uint32_t> out(kWords);
-  for (uint32_t& word : out) {
-    constexpr uint32_t kSpecial[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000,
-                                     0xffc00000, 0x7f800001, 0xffabcdef, 1,          0x80000001,
-                                     0x007fffff, 0x3f800000, 0xbf800000, 0x7f7fffff, 0xffffffff};
-    const uint32_t kind = random() % 8;
-    const float small = static_cast<float>(static_cast<int32_t>(random() % 2001) - 1000) / 8;
-    word = kind == 0   ? kSpecial[random() % std::size(kSpecial)]
-           : kind == 1 ? static_cast<uint32_t>(random())
-                       : std::bit_cast<uint32_t>(small);
-  }
-  return out;
-}
-
-struct Ran {
-  std::vector<uint32_t> out;
-  std::string text;
-  CompiledFacts facts;
-};
-
-Ran run(const std::string& text, KilnDim3 block, uint32_t n, const char* compile, uint32_t seed,
-        uint32_t words = kWords * 4) {
-  setenv("KILN_ENGINE_COMPILE", compile, 1);
-  Session session(text);
-  std::vector<uint32_t> in = numbers(seed), out(words, 0);
-  Ran ran;
-  const LaunchOutcome outcome = session.launch(
-      "k", {{3, 1, 1}, block}, session.allow(in, "in", false), session.allow(out, "out"), n);
-  unsetenv("KILN_ENGINE_COMPILE");
-  ran.text = outcome.text.substr(0, outcome.text.find("Address"));
-  ran.out = out;
-  const bool rows = block.x % 32 == 0 || block.y == 1;
-  Variant variant{rows, 0, !rows};
-  if (auto program = session.image.kernel("k", variant)) ran.facts = compiled_facts(**program);
-  return ran;
-}
-
 // A program of random instructions; what it computes does not matter.
 class Writer {
  public:
-  // `whole`: all lanes of its warps exist, and may exchange values.
-  Writer(uint32_t seed, bool whole) : random_(seed), whole_(whole) {}
+  // `whole`: all lanes of its warps exist, and may exchange values. `borders`: some of what it
+  // loads and stores is at the end of memory, or now in one region and then in another.
+  Writer(uint32_t seed, bool whole, bool borders)
+      : random_(seed), whole_(whole), borders_(borders) {}
 
   std::string program() {
     text_ =
@@ -80,6 +35,13 @@ class Writer {
       line("ld.global.u32 %r{}, [%rd4+{}]", i, i * 2048);
       line("cvt.u64.u32 %rd{}, %r{}", 4 + i, i);
       line("st.shared.f32 [%r23+{}], %f{}", i * 256, i);
+    }
+    if (borders_) {
+      line(
+          "mul.wide.u32 %rd13, %r26, 1024; add.s64 %rd13, %rd13, %rd2; add.s64 %rd13, %rd13, %rd3");
+      line("add.s64 %rd13, %rd13, {}; add.s64 %rd15, %rd2, 180224", kWords * 16 - 2048);
+      line("mad.lo.u32 %r11, %r26, 256, %r27; mul.wide.u32 %rd18, %r11, 4");
+      line("add.s64 %rd18, %rd2, %rd18");
     }
     line("setp.lt.u32 %p1, %r1, %r2; setp.gt.f32 %p2, %f1, %f2; bar.sync 0");
     for (uint32_t i = 0; i < 2 + pick(3); ++i) {
@@ -212,7 +174,35 @@ class Writer {
          first + 1);
   }
 
+  // From one region in even rounds, from another in odd ones.
+  void load_elsewhere() {
+    line("and.b32 %r10, %r22, 1; setp.eq.u32 %p6, %r10, 0; selp.b64 %rd14, %rd1, %rd15, %p6");
+    if (pick(2))
+      return line("add.s64 %rd14, %rd14, %rd3; ld.global.u32 {}, [%rd14+{}]", r(), pick(1000) * 4);
+    line(
+        "and.b32 %r32, {}, 4095; mul.wide.u32 %rd16, %r32, 4; add.s64 %rd16, %rd14, %rd16; "
+        "ld.global.f32 {}, [%rd16+{}]",
+        r(), f(), pick(1000) * 4);
+  }
+
+  // The last block's lanes from some number on would store behind the end.
+  void store_at_border() {
+    if (pick(3) == 0) {
+      line("mul.wide.u32 %rd19, %r22, 3072; add.s64 %rd19, %rd18, %rd19");
+      return line("st.global.u32 [%rd19+131072], {}", r());
+    }
+    const uint32_t label = next_label_++, kept = 1 + pick(256);
+    if (pick(2))
+      line("and.b32 %r9, {}, 0; add.u32 %r9, %r9, %r27; setp.ge.u32 %p5, %r9, {}", r(), kept);
+    else
+      line("setp.ge.u32 %p5, %r27, {}", kept);
+    line("@%p5 bra S{}; st.global.u32 [%rd13-{}], {}", label, kept * 4, r());
+    if (pick(2)) line("st.shared.f32 [%r23+{}], {}", pick(64) * 4, f());
+    text_ += fmt::format("S{}: ", label);
+  }
+
   void load() {
+    if (borders_ && pick(4) == 0) return load_elsewhere();
     switch (pick(10)) {
       case 6:
         return load_scalars();
@@ -291,6 +281,7 @@ class Writer {
 
   // To shared memory, where other lanes see it: the order of loads and stores shows.
   void store() {
+    if (borders_ && pick(2) == 0) return store_at_border();
     switch (pick(8)) {
       case 6:
       case 7:
@@ -353,23 +344,20 @@ class Writer {
   }
 
   std::mt19937 random_;
-  bool whole_;
+  bool whole_, borders_;
   std::string text_;
   uint32_t next_scalar_ = 0;
   uint32_t next_label_ = 0;
 };
 
-class RandomPrograms : public testing::TestWithParam<int> {};
-
-TEST_P(RandomPrograms, HaveTheSameBits) {
+// Twelve programs, in blocks of every shape.
+void compare_programs(uint32_t first, bool borders) {
   uint64_t entered = 0, missed = 0;
-  for (uint32_t seed = 0; seed < 12; ++seed) {
-    const auto number = static_cast<uint32_t>(GetParam()) * 1000 + seed;
-    for (KilnDim3 block : {KilnDim3{64, 1, 1}, KilnDim3{16, 16, 1}, KilnDim3{8, 8, 1},
-                           KilnDim3{40, 1, 1}, KilnDim3{32, 2, 1}}) {
-      const std::string text = Writer(number, block.x * block.y % 32 == 0).program();
-      const Ran compiled = run(text, block, 7, "always", number);
-      const Ran interpreted = run(text, block, 7, "0", number);
+  for (uint32_t number = first; number < first + 12; ++number) {
+    for (KilnDim3 block : kShapes) {
+      const std::string text = Writer(number, block.x * block.y % 32 == 0, borders).program();
+      const Ran compiled = run_compiled(text, block, 7, "always", number);
+      const Ran interpreted = run_compiled(text, block, 7, "0", number);
       EXPECT_EQ(interpreted.facts.stretches, 0u);
       ASSERT_EQ(compiled.text, interpreted.text) << text;
       ASSERT_EQ(compiled.out, interpreted.out) << "seed " << number << " in " << block.x << "\n"
@@ -384,104 +372,24 @@ TEST_P(RandomPrograms, HaveTheSameBits) {
   }
 }
 
+class RandomPrograms : public testing::TestWithParam<int> {};
+
+TEST_P(RandomPrograms, HaveTheSameBits) {
+  compare_programs(static_cast<uint32_t>(GetParam()) * 1000, false);
+}
+
+class RandomBorders : public testing::TestWithParam<int> {};
+
+TEST_P(RandomBorders, HaveTheSameBits) {
+  compare_programs(static_cast<uint32_t>(GetParam()) * 1000, true);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(0, 8));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomBorders, testing::Range(0, 4));
 // These found NaNs that signal, and calls of handlers in loops that store.
 INSTANTIATE_TEST_SUITE_P(Found, RandomPrograms,
                          testing::Values(22, 35, 60, 62, 64, 102, 144, 227, 233, 235, 241, 263, 265,
                                          269, 304));
-
-// A count that ld.v2 brings is a scalar that no Op has as its own result: it was taken for the
-// constant 0, which the frame holds there before the load.
-TEST(Compiled, TakesNoLoadedScalarForAConstant) {
-  const std::string text = kernel_text(
-      "u64 p, u64 q, u32 n",
-      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mov.u32 %r9, %ctaid.x;"
-      "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3; mul.wide.u32 %rd5, %r9, 8;"
-      "add.s64 %rd6, %rd1, %rd5; add.u32 %r2, %r1, 77;\n"
-      "ld.global.v2.u32 {%r3, %r4}, [%rd6+64];\n"
-      "and.b32 %r5, %r2, 255; shl.b32 %r6, %r5, %r4; xor.b32 %r7, %r6, %r2; add.u32 %r8, %r7, 5;"
-      "mul.lo.u32 %r10, %r8, %r3; sub.u32 %r11, %r10, %r2; shr.u32 %r12, %r11, %r4;"
-      "add.u32 %r13, %r12, %r5; or.b32 %r14, %r13, %r8; st.global.u32 [%rd4], %r14;");
-  for (KilnDim3 block : {KilnDim3{64, 1, 1}, KilnDim3{16, 4, 1}}) {
-    const Ran compiled = run(text, block, 0, "always", 3);
-    EXPECT_EQ(compiled.out, run(text, block, 0, "0", 3).out);
-    if (compiles()) {
-      EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u);
-    }
-  }
-}
-
-// What a branch keeps some lanes from is still kept from them where machine code stops before it,
-// because not all of it may be written.
-TEST(Compiled, StoresForNoOtherLanesAtABorder) {
-  const std::string text = kernel_text(
-      "u64 p, u64 q, u32 n",
-      ".shared .align 4 .b8 tile[1024]; ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];"
-      "ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r8, %ntid.x;"
-      "mad.lo.u32 %r3, %r2, %r8, %r1; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3;"
-      "add.s64 %rd5, %rd2, %rd3; shl.b32 %r4, %r1, 2; mov.u32 %r5, tile; add.u32 %r5, %r5, %r4;\n"
-      "ld.global.u32 %r6, [%rd4]; add.u32 %r7, %r6, 3; xor.b32 %r7, %r7, %r3;"
-      "st.shared.u32 [%r5], %r7; mul.lo.u32 %r10, %r7, 77; add.u32 %r11, %r10, %r6;"
-      "ld.shared.u32 %r12, [%r5]; add.u32 %r11, %r11, %r12; sub.u32 %r14, %r12, %r7;"
-      "add.u32 %r14, %r14, %r3; setp.ge.u32 %p1, %r14, %r9;"
-      "@%p1 bra S; st.global.u32 [%rd5], %r11;\nS: add.u32 %r13, %r11, %r12;");
-  for (uint32_t n : {150u, 133u, 64u}) {
-    const Ran compiled = run(text, {64, 1, 1}, n, "always", 5, n);
-    EXPECT_EQ(compiled.text, "");
-    EXPECT_EQ(compiled.out, run(text, {64, 1, 1}, n, "0", 5, n).out);
-  }
-}
-
-// Of stores that stand together none has happened where machine code stops before one of them.
-TEST(Compiled, LosesNoStoreBeforeOneThatItCannotDo) {
-  const std::string text = kernel_text(
-      "u64 p, u64 q, u32 n",
-      ".shared .align 4 .b8 tile[2048]; ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];"
-      "ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;"
-      "mad.lo.u32 %r3, %r2, 64, %r1; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3;"
-      "shl.b32 %r4, %r1, 2; mov.u32 %r5, tile; add.u32 %r5, %r5, %r4;"
-      "ld.global.u32 %r6, [%rd4]; mul.lo.u32 %r14, %r1, 37; and.b32 %r14, %r14, 63;"
-      "mad.lo.u32 %r14, %r2, 64, %r14; mul.wide.u32 %rd5, %r14, 8; add.s64 %rd6, %rd2, %rd5;\n"
-      "add.u32 %r7, %r6, 3; st.shared.u32 [%r5], %r7; setp.gt.u32 %p1, %r9, 1000;"
-      "xor.b32 %r7, %r7, %r3; @%p1 bra S; add.u32 %r7, %r7, 1;\n"
-      "S: st.shared.u32 [%r5], %r7; st.global.u32 [%rd6], %r6; add.u32 %r8, %r7, %r6;"
-      "ld.shared.u32 %r12, [%r5]; st.global.u32 [%rd6+4], %r12; add.u32 %r13, %r12, %r8;");
-  const Ran compiled = run(text, {64, 1, 1}, 7, "always", 5);
-  EXPECT_EQ(compiled.text, "");
-  EXPECT_EQ(compiled.out, run(text, {64, 1, 1}, 7, "0", 5).out);
-}
-
-// Faults inside of compiled loops are the interpreter's.
-TEST(Compiled, FindsTheSameFaults) {
-  const char* bodies[] = {// Beyond the end in some round; at an address that is not aligned.
-                          "add.s64 %rd3, %rd3, 4096;", "add.s64 %rd3, %rd3, 2;"};
-  for (const char* body : bodies) {
-    const std::string text = kernel_text(
-        "u64 p, u64 q, u32 n",
-        std::string("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; "
-                    "add.s64 %rd3, %rd1, %rd2; mov.f32 %f1, 0f00000000; mov.u32 %r2, 0;\n"
-                    "L: ld.global.f32 %f2, [%rd3]; fma.rn.f32 %f1, %f2, %f2, %f1; ") +
-            body + " add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 100; @%p1 bra L;");
-    const Ran compiled = run(text, {64, 1, 1}, 0, "always", 1);
-    EXPECT_EQ(compiled.text, run(text, {64, 1, 1}, 0, "0", 1).text);
-    EXPECT_FALSE(compiled.text.empty());
-  }
-}
-
-TEST(Compiled, EndlessLoopsReachTheStepLimit) {
-  setenv("KILN_ENGINE_STEP_LIMIT", "1000000", 1);
-  const std::string text =
-      kernel_text("u64 p, u64 q, u32 n",
-                  "mov.u32 %r1, 1; mov.f32 %f1, 0f3F800000;\n"
-                  "L: fma.rn.f32 %f1, %f1, %f1, %f1; add.f32 %f2, %f1, %f1; mul.f32 %f3, %f2, %f1; "
-                  "add.u32 %r1, %r1, 2; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;");
-  const Ran ran = run(text, {32, 1, 1}, 0, "always", 1);
-  unsetenv("KILN_ENGINE_STEP_LIMIT");
-  EXPECT_NE(ran.text.find("Step limit reached"), std::string::npos) << ran.text;
-  if (compiles()) {
-    EXPECT_GT(ran.facts.entered, 0u);
-  }
-}
 
 }  // namespace
 }  // namespace kiln::engine

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do comparisons make predicates, or values? (PTX ISA 9.7.6)
+#include <utility>
+
 #include "engine/decode/fuse.h"
 #include "engine/decode/lanes.h"
 #include "engine/decode/meanings.h"
@@ -288,6 +290,21 @@ void describe_comparisons(Meanings& to) {
   }
 }
 
+template <class T>
+void describe_affine_comparisons(Meanings& to) {
+  constexpr std::pair<std::string_view, Comparison> kKnown[] = {{"lt", Comparison::Lt},
+                                                                {"le", Comparison::Le},
+                                                                {"gt", Comparison::Gt},
+                                                                {"ge", Comparison::Ge}};
+  for (const auto& [name, comparison] : kKnown) {
+    for (bool first : {false, true}) {
+      Meaning meaning{Does::Compare, number_of<T>(), number_of<T>(), 2, 0, comparison};
+      meaning.headers = first ? 1 : 2;
+      for (bool rows : {false, true}) to.add(compare_affine_named<T>(name, first, rows), meaning);
+    }
+  }
+}
+
 }  // namespace
 
 void describe_compare(Meanings& to) {
@@ -296,6 +313,10 @@ void describe_compare(Meanings& to) {
   describe_comparisons<uint64_t>(to);
   describe_comparisons<int64_t>(to);
   describe_comparisons<float>(to);
+  describe_affine_comparisons<uint32_t>(to);
+  describe_affine_comparisons<int32_t>(to);
+  describe_affine_comparisons<uint64_t>(to);
+  describe_affine_comparisons<int64_t>(to);
 }
 
 }  // namespace kiln::engine

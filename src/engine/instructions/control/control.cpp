@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -80,6 +81,32 @@ bool only_looks(const ptx::Form& form, const ptx::Instruction& ins) {
   return !form.operands.starts_with('m') && !form.has(ptx::kParks) && !form.has(ptx::kWaits);
 }
 
+bool names(const ptx::Operand& operand, uint32_t reg) {
+  const bool has_register = operand.kind == ptx::OperandKind::Register ||
+                            operand.kind == ptx::OperandKind::Predicate || operand.base_is_register;
+  return (has_register && operand.reg == reg) ||
+         std::ranges::any_of(operand.elements,
+                             [&](const ptx::Operand& element) { return names(element, reg); });
+}
+
+// Is what the instruction gets from memory named by no other of the loop? A histogram counts so,
+// and waits for nobody.
+bool is_unread(Lowering& l, uint32_t index, uint32_t begin, uint32_t end) {
+  const ptx::Instruction& ins = l.body().instructions[index];
+  bool unread = false;
+  ptx::each_written(l.form(index), ins, [&](const ptx::Operand& result) {
+    unread = result.kind == ptx::OperandKind::Register || result.kind == ptx::OperandKind::Sink;
+    if (result.kind == ptx::OperandKind::Sink) return;
+    for (uint32_t i = begin; i < end; ++i) {
+      const ptx::Instruction& other = l.body().instructions[i];
+      unread &= other.guard != result.reg;
+      for (const ptx::Operand& operand : other.operands)
+        unread &= &operand == &result || !names(operand, result.reg);
+    }
+  });
+  return unread && l.form(index).has(ptx::kPolls);
+}
+
 // Does the loop that this branch closes wait for a write of somebody else? A short one that reads
 // memory in a way that asks for the newest value. Op::y.
 uint8_t closes_a_spin(Lowering& l) {
@@ -92,7 +119,7 @@ uint8_t closes_a_spin(Lowering& l) {
   bool polls = false, only = true;
   for (uint32_t i = label->second; i < index; ++i) {
     const ptx::Instruction& inside = l.body().instructions[i];
-    polls |= ptx::polls(l.form(i), inside);
+    polls |= ptx::polls(l.form(i), inside) && !is_unread(l, i, label->second, index);
     only &= only_looks(l.form(i), inside);
   }
   return polls ? kSpins | (only ? kOnlyWaits : 0) : 0;
@@ -210,6 +237,17 @@ constexpr uint8_t kAligned = 4;
 // op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only; op->z: both
 // are written in the program.
 const Op* run_barrier(Warp& warp, const Op* op) {
+  // The usual one: bar.sync 0 of all lanes.
+  if (op->z && (op->x | op->y) == 0 && warp.mask == kFullMask) [[likely]] {
+    const uint32_t id = *warp.lanes<uint32_t>(op->a), wanted = *warp.lanes<uint32_t>(op->b);
+    if (id < kBarrierCount) {
+      warp.moved = true;
+      warp.splits.push_back(
+          {op + 1, kFullMask, warp.frame, Wait::Barrier, static_cast<uint8_t>(id), 0, 0, false});
+      warp.block->arrive(static_cast<uint8_t>(id), kWarpSize, wanted);
+      return nullptr;
+    }
+  }
   uint32_t lane = first_lane(warp.mask);
   const uint32_t *ids = warp.lanes<uint32_t>(op->a), *counts = warp.lanes<uint32_t>(op->b);
   const uint32_t id = ids[lane], wanted = counts[lane];

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
 #include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/access.h"
@@ -37,6 +38,45 @@ const Op* run_atomic(Warp& warp, const Op* op) {
   }
   if (op->y) warp.put(op->d, result);
   return op + 1;
+}
+
+// Shared memory is touched by one thread of the host. op->b: the operand's lanes.
+template <Rmw kWhat>
+const Op* run_shared_atomic(Warp& warp, const Op* op) {
+  std::byte* pointer[kWarpSize];
+  const Shape shape = locate(warp, op, 4, Access::Atomic, pointer);
+  if (shape == Shape::Fault) return nullptr;
+  const uint32_t* operand = warp.lanes<uint32_t>(op->b);
+  uint32_t result[kWarpSize] = {};
+  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+    const auto i = static_cast<uint32_t>(std::countr_zero(rest));
+    std::byte* at = shape == Shape::Uniform      ? pointer[0]
+                    : shape == Shape::Contiguous ? pointer[0] + size_t{i} * 4
+                                                 : pointer[i];
+    std::memcpy(&result[i], at, 4);
+    const uint32_t next = apply<uint32_t>(kWhat, result[i], operand[i], 0);
+    std::memcpy(at, &next, 4);
+  }
+  if (op->y) warp.put(op->d, result);
+  return op + 1;
+}
+
+// Null: the general one.
+Handler shared_atomic(ptx::Space space, ptx::Type type, Rmw what) {
+  const bool is_word = type == ptx::Type::u32 || type == ptx::Type::s32 || type == ptx::Type::b32;
+  if (space != ptx::Space::Shared || !is_word) return nullptr;
+  switch (what) {
+    case Rmw::Add:
+      return &run_shared_atomic<Rmw::Add>;
+    case Rmw::And:
+      return &run_shared_atomic<Rmw::And>;
+    case Rmw::Or:
+      return &run_shared_atomic<Rmw::Or>;
+    case Rmw::Xor:
+      return &run_shared_atomic<Rmw::Xor>;
+    default:
+      return nullptr;
+  }
 }
 
 const Op* run_fence(Warp& warp, const Op* op) {
@@ -72,12 +112,14 @@ bool lower_atomic(Lowering& l, bool returns) {
   Dest d;
   if (returns && !l.dest(operands[0], ptx::bytes_of(l.type()), false, &d)) return false;
   prepared.d = d.offset;
-  prepared.data = l.own(how);
+  prepared.b = how.operand;
+  const Handler of_shared = shared_atomic(space, l.type(), how.what);
+  if (!of_shared) prepared.data = l.own(how);
   return with_type(l.type(), [&](auto t) {
     using T = decltype(t);
     if constexpr (sizeof(T) >= 2 && sizeof(T) <= 8) {
       l.announce(prepared, returns ? AccessKind::Atomic : AccessKind::Reduction, sizeof(T));
-      Op& op = l.emit(&run_atomic<T>);
+      Op& op = l.emit(of_shared ? of_shared : &run_atomic<T>);
       prepared.run = op.run;
       prepared.site = op.site;
       op = prepared;
@@ -89,6 +131,18 @@ bool lower_atomic(Lowering& l, bool returns) {
 }
 
 }  // namespace
+
+void describe_atomic(Meanings& to) {
+  Meaning meaning{Does::Atomic, Number::U32, Number::U32};
+  const auto add = [&](Handler handler, Does combines) {
+    meaning.combines = combines;
+    to.add(handler, meaning);
+  };
+  add(&run_shared_atomic<Rmw::Add>, Does::Add);
+  add(&run_shared_atomic<Rmw::And>, Does::And);
+  add(&run_shared_atomic<Rmw::Or>, Does::Or);
+  add(&run_shared_atomic<Rmw::Xor>, Does::Xor);
+}
 
 bool atomic(Lowering& l) { return lower_atomic(l, true); }
 bool reduction(Lowering& l) { return lower_atomic(l, false); }

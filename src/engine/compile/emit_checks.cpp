@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does machine code see for itself whether what it takes for granted holds? For phases so short
+// that doing it outside would cost as much as what they compute. Where something does not hold, the
+// code returns kRefused, and what is outside looks at it.
+#include <algorithm>
+#include <cstddef>
+
+#include "engine/compile/emitter.h"
+
+namespace kiln::engine {
+
+// All lanes in one pass, and no values to put back.
+bool Emitter::may_check_itself() const {
+  if (out_->lanes != kWarpSize || plan_.masked || plan_.calls) return false;
+  return std::none_of(out_->prepared.begin(), out_->prepared.end(), [](const Prepared& at) {
+    return at.narrow && at.space != ptx::Space::Shared;
+  });
+}
+
+// Goes to `otherwise` unless the word is this number.
+void Emitter::expect(const Reg& word, uint64_t number, const Label& otherwise) {
+  Reg differs = word;
+  if (number != 0) {
+    differs = t_.word();
+    t_.word_add(differs, word, -static_cast<int64_t>(number));
+  }
+  t_.jump_if(differs, true, otherwise);
+}
+
+void Emitter::expect_header(uint32_t slot, const Pattern2& steps, bool narrow,
+                            const Label& otherwise) {
+  if (expected_.count(slot)) return;
+  if (otherwise.id() == refused_.id()) expected_.insert(slot);
+  const uint32_t bytes = narrow ? 4 : 8;
+  const auto field = [&](size_t offset, uint32_t size) {
+    Reg word = t_.word();
+    t_.load_word(word, registers_, int64_t{slot} + static_cast<int64_t>(offset), size);
+    return word;
+  };
+  const auto number = [&](int64_t step) {
+    return narrow ? static_cast<uint32_t>(step) : static_cast<uint64_t>(step);
+  };
+  t_.jump_if_bits(field(offsetof(Affine, state), 4), static_cast<uint32_t>(AffineState::Lanes),
+                  otherwise);
+  expect(field(offsetof(Affine, step), bytes), number(steps.step), otherwise);
+  if (plan_.row_lanes == kWarpSize) return;
+  const bool has_rows = flow_.program().narrow_rows;
+  expect(field(offsetof(Affine, row_lanes), 4), has_rows ? plan_.row_lanes : 0, otherwise);
+  if (has_rows) expect(field(offsetof(Affine, row_step), bytes), number(steps.row_step), otherwise);
+}
+
+// Is all of it inside of the memory?
+void Emitter::expect_inside(const Prepared& at, const Reg& base, const Label& otherwise) {
+  Reg begin = t_.word(), end = t_.word(), limit = t_.word();
+  t_.word_add(begin, base, at.first);
+  t_.word_add(end, begin, static_cast<int64_t>(at.bytes));
+  if (at.space == ptx::Space::Shared) {
+    t_.load_word(limit, t_.pass(), offsetof(Pass, shared_bytes), 8);
+  } else {
+    Reg cached = t_.word(), low = t_.word();
+    t_.load_word(cached, t_.pass(), offsetof(Pass, cache), 8);
+    const int64_t entry =
+        int64_t{cache_index_(at.op)} * static_cast<int64_t>(sizeof(Worker::CachedRegion));
+    const auto part = [&](size_t offset) { return entry + static_cast<int64_t>(offset); };
+    t_.load_word(low, cached, part(offsetof(Worker::CachedRegion, begin)), 8);
+    t_.load_word(limit, cached, part(offsetof(Worker::CachedRegion, end)), 8);
+    t_.jump_if_above(low, begin, otherwise);
+    if (at.writes)
+      expect_writable(cached, part(offsetof(Worker::CachedRegion, writable)), otherwise);
+  }
+  t_.jump_if_above(begin, limit, otherwise);  // it may be below 0, or go around
+  t_.jump_if_above(end, limit, otherwise);
+}
+
+// Where it lies in this process; 0: it is no good, and perhaps nobody goes there. Of memory whose
+// region is not known yet, what is outside has to look first.
+void Emitter::place_itself(const Prepared& at, const Reg& pointer) {
+  const Target::Mark mark = t_.mark();
+  Label otherwise = at.optional ? t_.label() : refused_;
+  if (at.optional) t_.constant_word(pointer, 0);
+  Reg base = t_.word();
+  int64_t from = at.slot;
+  if (at.of == Place::Of::Header) {
+    expect_header(at.slot, at.steps, at.narrow, otherwise);
+    from += offsetof(Affine, base);
+  }
+  t_.load_word(base, registers_, from, at.narrow ? 4 : 8);
+  if (at.align > 1) t_.jump_if_bits(base, at.align - 1, otherwise);
+  expect_inside(at, base, otherwise);
+  if (at.space == ptx::Space::Shared) {
+    Reg shared = t_.word();
+    t_.load_word(shared, t_.pass(), offsetof(Pass, shared), 8);
+    t_.word_binary(Does::Add, Number::U64, pointer, base, shared);
+  } else {
+    t_.copy(pointer, base);
+  }
+  if (at.optional && at.space == ptx::Space::Shared) t_.bind(otherwise);
+  if (at.optional && at.space != ptx::Space::Shared) {
+    Label done = t_.label();
+    t_.jump(done);
+    t_.bind(otherwise);
+    Reg looked = t_.word();
+    t_.load_word(looked, t_.pass(), offsetof(Pass, looked), 4);
+    t_.jump_if(looked, false, refused_);
+    t_.bind(done);
+  }
+  t_.release(mark);
+}
+
+// The same of addresses that change: the words of the table are what Entry::reach() would find. An
+// address that was seen there before has to be in the region; else it may be that of another Op.
+void Emitter::reach_itself(uint32_t index) {
+  const Reach& at = out_->reaches[index];
+  const Target::Mark mark = t_.mark();
+  Reg begin = t_.word(), size = t_.word(), move = t_.word(), span = t_.word();
+  if (at.space == ptx::Space::Shared) {
+    t_.constant_word(begin, 0);
+    t_.load_word(size, t_.pass(), offsetof(Pass, shared_bytes), 8);
+    t_.load_word(move, t_.pass(), offsetof(Pass, shared), 8);
+  } else {
+    Reg cached = t_.word(), seen = t_.word();
+    t_.load_word(cached, t_.pass(), offsetof(Pass, cache), 8);
+    const int64_t entry =
+        int64_t{cache_index_(at.op)} * static_cast<int64_t>(sizeof(Worker::CachedRegion));
+    const auto part = [&](size_t offset) { return entry + static_cast<int64_t>(offset); };
+    t_.load_word(begin, cached, part(offsetof(Worker::CachedRegion, begin)), 8);
+    t_.load_word(size, cached, part(offsetof(Worker::CachedRegion, end)), 8);
+    t_.jump_if_above(begin, size, refused_);  // none yet
+    t_.word_binary(Does::Sub, Number::U64, size, size, begin);
+    t_.load_word(seen, t_.pass(), offsetof(Pass, seen), 8);
+    t_.load_word(seen, seen, int64_t{index} * 8, 8);
+    t_.word_binary(Does::Sub, Number::U64, seen, seen, begin);
+    t_.jump_if_above(seen, size, refused_);
+    if (at.align > 1) t_.jump_if_bits(begin, at.align - 1, refused_);
+    if (at.writes)
+      expect_writable(cached, part(offsetof(Worker::CachedRegion, writable)), refused_);
+    t_.constant_word(move, 0);
+  }
+  t_.constant_word(span, at.span);
+  t_.jump_if_above(span, size, refused_);
+  t_.word_binary(Does::Sub, Number::U64, size, size, span);
+  const auto word = [&](uint32_t which) {
+    return static_cast<int64_t>(out_->prepared.size() + size_t{index} * 3 + which) * 8;
+  };
+  t_.store_word(begin, table_, word(0), 8);
+  t_.store_word(size, table_, word(1), 8);
+  t_.store_word(move, table_, word(2), 8);
+  t_.release(mark);
+}
+
+void Emitter::expect_writable(const Reg& cached, int64_t offset, const Label& otherwise) {
+  Reg writable = t_.word();
+  t_.load_word(writable, cached, offset, 4);
+  t_.word_unary(Does::Not, Number::U64, writable, writable);
+  t_.jump_if_bits(writable, 1, otherwise);
+}
+
+// Of 32 lanes: what they are and what they would be, base and step, differ in no bit.
+void Emitter::expect_lanes(const Variable& v) {
+  Reg base = t_.word(), differs = t_.vector();
+  t_.load_word(base, registers_, v.slot, v.bytes);
+  t_.constant(differs, 0, 4);
+  const uint32_t in_vector = vector_bytes() / v.bytes;
+  const bool rises = v.steps.step != 0;
+  for (uint32_t lane = 0; lane < kWarpSize; lane += in_vector) {
+    const Target::Mark mark = t_.mark();
+    Reg seen = t_.vector(), wanted = t_.vector(), first = t_.word();
+    t_.word_add(first, base, rise(v.steps, lane));
+    t_.splat(wanted, first, v.bytes);
+    if (rises)
+      t_.binary(Does::Add, v.bytes == 8 ? Number::U64 : Number::U32, wanted, wanted,
+                rises_.at({v.steps.step, v.bytes}));
+    t_.load(seen, registers_, int64_t{v.slot} + int64_t{lane} * v.bytes);
+    t_.binary(Does::Xor, Number::U32, seen, seen, wanted);
+    t_.binary(Does::Or, Number::U32, differs, differs, seen);
+    t_.release(mark);
+  }
+  Reg any = t_.word(), differ = t_.word();
+  t_.any_and_differ(any, differ, {differs});
+  t_.jump_if(any, true, refused_);
+}
+
+void Emitter::expect_variable(const Variable& v) {
+  if (!v.home || !v.input || (v.in == Slot::Scalar && !v.held)) return;
+  const Target::Mark mark = t_.mark();
+  if (v.in == Slot::Scalar) {
+    Reg number = t_.word();
+    t_.load_word(number, registers_, v.slot, v.bytes);
+    expect(number, v.constant, refused_);
+  } else if (v.kept == Kept::Word || v.kept == Kept::Steps) {
+    if (v.in == Slot::Predicate) {  // none or all: one more has no bits but the first
+      Reg bits = t_.word();
+      t_.load_word(bits, registers_, v.slot, 4);
+      t_.word_add(bits, bits, 1);
+      t_.jump_if_bits(bits, 0xfffffffeu, refused_);
+    } else if (v.in == Slot::Header) {
+      expect_header(v.slot, v.steps, v.bytes == 4, refused_);
+    } else {
+      expect_lanes(v);
+    }
+  }
+  t_.release(mark);
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a test run one program compiled and interpreted?
+#pragma once
+
+#include <bit>
+#include <cstdlib>
+#include <random>
+
+#include "engine/compile/facts.h"
+#include "harness.h"
+
+namespace kiln::engine {
+
+constexpr KilnDim3 kShapes[] = {{64, 1, 1}, {16, 16, 1}, {8, 8, 1}, {40, 1, 1}, {32, 2, 1}};
+
+constexpr uint32_t kWords = 1 << 14;
+
+// Numbers of every kind: small, large, infinite, subnormal, NaNs with bits of their own.
+inline std::vector<uint32_t> numbers(uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<uint32_t> out(kWords);
+  for (uint32_t& word : out) {
+    constexpr uint32_t kSpecial[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000,
+                                     0xffc00000, 0x7f800001, 0xffabcdef, 1,          0x80000001,
+                                     0x007fffff, 0x3f800000, 0xbf800000, 0x7f7fffff, 0xffffffff};
+    const uint32_t kind = random() % 8;
+    const float small = static_cast<float>(static_cast<int32_t>(random() % 2001) - 1000) / 8;
+    word = kind == 0   ? kSpecial[random() % std::size(kSpecial)]
+           : kind == 1 ? static_cast<uint32_t>(random())
+                       : std::bit_cast<uint32_t>(small);
+  }
+  return out;
+}
+
+struct Ran {
+  std::vector<uint32_t> out;
+  std::string text;
+  CompiledFacts facts;
+};
+
+inline Ran run_compiled(const std::string& text, KilnDim3 block, uint32_t n, const char* compile,
+                        uint32_t seed, uint32_t words = kWords * 4) {
+  setenv("KILN_ENGINE_COMPILE", compile, 1);
+  Session session(text);
+  std::vector<uint32_t> in = numbers(seed), out(words, 0);
+  Ran ran;
+  const LaunchOutcome outcome = session.launch(
+      "k", {{3, 1, 1}, block}, session.allow(in, "in", false), session.allow(out, "out"), n);
+  unsetenv("KILN_ENGINE_COMPILE");
+  ran.text = outcome.text.substr(0, outcome.text.find("Address"));
+  ran.out = out;
+  const bool rows = block.x % 32 == 0 || block.y == 1;
+  Variant variant{rows, 0, !rows};
+  if (auto program = session.image.kernel("k", variant)) ran.facts = compiled_facts(**program);
+  return ran;
+}
+
+}  // namespace kiln::engine

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do compiled stretches do what the interpreter does? Single shapes of loops, addresses and stores
+// whose outcome is known.
+#include <fmt/format.h>
+
+#include "compile_case.h"
+
+namespace kiln::engine {
+namespace {
+
+// A count that ld.v2 brings is a scalar that no Op has as its own result: it was taken for the
+// constant 0, which the frame holds there before the load.
+TEST(Compiled, TakesNoLoadedScalarForAConstant) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mov.u32 %r9, %ctaid.x;"
+      "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3; mul.wide.u32 %rd5, %r9, 8;"
+      "add.s64 %rd6, %rd1, %rd5; add.u32 %r2, %r1, 77;\n"
+      "ld.global.v2.u32 {%r3, %r4}, [%rd6+64];\n"
+      "and.b32 %r5, %r2, 255; shl.b32 %r6, %r5, %r4; xor.b32 %r7, %r6, %r2; add.u32 %r8, %r7, 5;"
+      "mul.lo.u32 %r10, %r8, %r3; sub.u32 %r11, %r10, %r2; shr.u32 %r12, %r11, %r4;"
+      "add.u32 %r13, %r12, %r5; or.b32 %r14, %r13, %r8; st.global.u32 [%rd4], %r14;");
+  for (KilnDim3 block : {KilnDim3{64, 1, 1}, KilnDim3{16, 4, 1}}) {
+    const Ran compiled = run_compiled(text, block, 0, "always", 3);
+    EXPECT_EQ(compiled.out, run_compiled(text, block, 0, "0", 3).out);
+    if (compiles()) {
+      EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u);
+    }
+  }
+}
+
+// What a branch keeps some lanes from is still kept from them where machine code stops before it,
+// because not all of it may be written.
+TEST(Compiled, StoresForNoOtherLanesAtABorder) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      ".shared .align 4 .b8 tile[1024]; ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];"
+      "ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r8, %ntid.x;"
+      "mad.lo.u32 %r3, %r2, %r8, %r1; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3;"
+      "add.s64 %rd5, %rd2, %rd3; shl.b32 %r4, %r1, 2; mov.u32 %r5, tile; add.u32 %r5, %r5, %r4;\n"
+      "ld.global.u32 %r6, [%rd4]; add.u32 %r7, %r6, 3; xor.b32 %r7, %r7, %r3;"
+      "st.shared.u32 [%r5], %r7; mul.lo.u32 %r10, %r7, 77; add.u32 %r11, %r10, %r6;"
+      "ld.shared.u32 %r12, [%r5]; add.u32 %r11, %r11, %r12; sub.u32 %r14, %r12, %r7;"
+      "add.u32 %r14, %r14, %r3; setp.ge.u32 %p1, %r14, %r9;"
+      "@%p1 bra S; st.global.u32 [%rd5], %r11;\nS: add.u32 %r13, %r11, %r12;");
+  for (uint32_t n : {150u, 133u, 64u}) {
+    const Ran compiled = run_compiled(text, {64, 1, 1}, n, "always", 5, n);
+    EXPECT_EQ(compiled.text, "");
+    EXPECT_EQ(compiled.out, run_compiled(text, {64, 1, 1}, n, "0", 5, n).out);
+  }
+}
+
+// Of stores that stand together none has happened where machine code stops before one of them.
+TEST(Compiled, LosesNoStoreBeforeOneThatItCannotDo) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      ".shared .align 4 .b8 tile[2048]; ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];"
+      "ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;"
+      "mad.lo.u32 %r3, %r2, 64, %r1; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3;"
+      "shl.b32 %r4, %r1, 2; mov.u32 %r5, tile; add.u32 %r5, %r5, %r4;"
+      "ld.global.u32 %r6, [%rd4]; mul.lo.u32 %r14, %r1, 37; and.b32 %r14, %r14, 63;"
+      "mad.lo.u32 %r14, %r2, 64, %r14; mul.wide.u32 %rd5, %r14, 8; add.s64 %rd6, %rd2, %rd5;\n"
+      "add.u32 %r7, %r6, 3; st.shared.u32 [%r5], %r7; setp.gt.u32 %p1, %r9, 1000;"
+      "xor.b32 %r7, %r7, %r3; @%p1 bra S; add.u32 %r7, %r7, 1;\n"
+      "S: st.shared.u32 [%r5], %r7; st.global.u32 [%rd6], %r6; add.u32 %r8, %r7, %r6;"
+      "ld.shared.u32 %r12, [%r5]; st.global.u32 [%rd6+4], %r12; add.u32 %r13, %r12, %r8;");
+  const Ran compiled = run_compiled(text, {64, 1, 1}, 7, "always", 5);
+  EXPECT_EQ(compiled.text, "");
+  EXPECT_EQ(compiled.out, run_compiled(text, {64, 1, 1}, 7, "0", 5).out);
+}
+
+// Several lanes at one place, with and without what was there before.
+TEST(Compiled, CountsInSharedMemory) {
+  const std::string index =
+      ".shared .align 4 .b8 own[1024]; ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];"
+      "mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.y; mad.lo.u32 %r1, %r3, %r2, "
+      "%r1; mov.u32 %r4, own; shl.b32 %r5, %r1, 2; add.u32 %r5, %r4, %r5; st.shared.u32 [%r5], %r1;"
+      "mov.u32 %r11, 0; mov.u32 %r6, %r1; bar.sync 0;\n";
+  const std::string end =
+      "bar.sync 0; ld.shared.u32 %r12, [%r5]; xor.b32 %r12, %r12, %r11; mov.u32 %r13, %ctaid.x;"
+      "mad.lo.u32 %r13, %r13, 256, %r1; mul.wide.u32 %rd5, %r13, 4; add.s64 %rd6, %rd2, %rd5;"
+      "st.global.u32 [%rd6], %r12;";
+  for (const char* what : {"add.u32", "and.b32", "or.b32", "xor.b32", "add.s32"}) {
+    const std::string count = fmt::format(
+        "mul.wide.u32 %rd3, %r6, 4; add.s64 %rd4, %rd1, %rd3; ld.global.u32 %r7, [%rd4];"
+        "and.b32 %r8, %r7, 15; shl.b32 %r8, %r8, 2; add.u32 %r9, %r4, %r8;"
+        "atom.shared.{} %r10, [%r9], %r7;",
+        what);
+    const std::string loop =
+        "L: " + count + "add.u32 %r6, %r6, 256; setp.lt.u32 %p1, %r6, 4096; @%p1 bra L;\n";
+    const std::string keeps = count + "xor.b32 %r11, %r11, %r10; add.u32 %r6, %r6, 64;" + count +
+                              "sub.u32 %r11, %r11, %r10;\n";
+    for (const std::string& body : {loop, keeps}) {
+      const std::string text = kernel_text("u64 p, u64 q, u32 n", index + body + end);
+      for (KilnDim3 block : kShapes) {
+        const Ran compiled = run_compiled(text, block, 0, "always", 5);
+        EXPECT_EQ(compiled.out, run_compiled(text, block, 0, "0", 5).out)
+            << what << " in " << block.x;
+        if (compiles()) {
+          EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u);
+        }
+      }
+    }
+  }
+}
+
+// An image whose border is inside of warps, between them, or nowhere.
+TEST(Compiled, ClampsBaseAndStepAtABorder) {
+  std::string body =
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;"
+      "mov.u32 %r3, %ntid.x; mov.u32 %r4, %ctaid.x; mad.lo.u32 %r5, %r4, %r3, %r2;"
+      "mov.u32 %r6, %tid.y; sub.u32 %r7, %r1, 1; mov.f32 %f1, 0f00000000;"
+      "setp.gt.s32 %p1, %r5, %r1; @%p1 bra END;\n";
+  for (int dy = -1; dy <= 1; ++dy) {
+    for (int dx = -1; dx <= 1; ++dx) {
+      body += fmt::format(
+          "add.s32 %r8, %r5, {}; max.s32 %r9, %r8, 0; min.s32 %r9, %r9, %r7; add.s32 %r10, %r6, {};"
+          "max.s32 %r11, 0, %r10; min.s32 %r11, %r7, %r11; mul.lo.s32 %r12, %r11, %r1;"
+          "add.s32 %r13, %r9, %r12; mul.wide.s32 %rd3, %r13, 4; add.s64 %rd4, %rd1, %rd3;"
+          "ld.global.f32 %f2, [%rd4]; fma.rn.f32 %f1, %f2, 0f3F000000, %f1;\n",
+          dx, dy);
+    }
+  }
+  body +=
+      "mad.lo.u32 %r14, %r6, 256, %r5; mul.wide.u32 %rd5, %r14, 4; add.s64 %rd6, %rd2, %rd5;"
+      "st.global.f32 [%rd6], %f1;\nEND: ret;";
+  const std::string text = kernel_text("u64 p, u64 q, u32 n", body);
+  for (uint32_t n : {1u, 7u, 33u, 64u, 120u}) {
+    for (KilnDim3 block : kShapes) {
+      const Ran compiled = run_compiled(text, block, n, "always", n);
+      EXPECT_EQ(compiled.out, run_compiled(text, block, n, "0", n).out) << n << " in " << block.x;
+      if (compiles()) {
+        EXPECT_GT(compiled.facts.entered, 0u);
+      }
+    }
+  }
+}
+
+// Faults inside of compiled loops are the interpreter's.
+TEST(Compiled, FindsTheSameFaults) {
+  const char* bodies[] = {// Beyond the end in some round; at an address that is not aligned.
+                          "add.s64 %rd3, %rd3, 4096;", "add.s64 %rd3, %rd3, 2;"};
+  for (const char* body : bodies) {
+    const std::string text = kernel_text(
+        "u64 p, u64 q, u32 n",
+        std::string("ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; "
+                    "add.s64 %rd3, %rd1, %rd2; mov.f32 %f1, 0f00000000; mov.u32 %r2, 0;\n"
+                    "L: ld.global.f32 %f2, [%rd3]; fma.rn.f32 %f1, %f2, %f2, %f1; ") +
+            body + " add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 100; @%p1 bra L;");
+    const Ran compiled = run_compiled(text, {64, 1, 1}, 0, "always", 1);
+    EXPECT_EQ(compiled.text, run_compiled(text, {64, 1, 1}, 0, "0", 1).text);
+    EXPECT_FALSE(compiled.text.empty());
+  }
+}
+
+TEST(Compiled, EndlessLoopsReachTheStepLimit) {
+  setenv("KILN_ENGINE_STEP_LIMIT", "1000000", 1);
+  const std::string text =
+      kernel_text("u64 p, u64 q, u32 n",
+                  "mov.u32 %r1, 1; mov.f32 %f1, 0f3F800000;\n"
+                  "L: fma.rn.f32 %f1, %f1, %f1, %f1; add.f32 %f2, %f1, %f1; mul.f32 %f3, %f2, %f1; "
+                  "add.u32 %r1, %r1, 2; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;");
+  const Ran ran = run_compiled(text, {32, 1, 1}, 0, "always", 1);
+  unsetenv("KILN_ENGINE_STEP_LIMIT");
+  EXPECT_NE(ran.text.find("Step limit reached"), std::string::npos) << ran.text;
+  if (compiles()) {
+    EXPECT_GT(ran.facts.entered, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::engine
