@@ -17,17 +17,35 @@ from .errors import LoadError
 from .modules import name_engine
 
 
+# Libraries that torch is linked with, by how their functions' names begin. An extension that torch
+# builds finds them whether or not it names them.
+_TORCHS = re.compile(r"(cublas(?:Lt|Xt)?|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc)", re.I)
+
+
 def load_extension(path: Path, name: str, is_module: bool, headers: str = "compat") -> Any:
     """The module of PYBIND11_MODULE; of a library of ops alone torch.ops.<name>."""
-    torch = torch_module()
+    torch_module()
     name_engine()
-    if not is_module:
+    load = _load_module if is_module else _load_ops
+    try:
         try:
-            torch.ops.load_library(str(path))
-        except OSError as error:
-            raise load_error(path, str(error), headers) from None
-        _check_registered(path)
-        return getattr(torch.ops, name)
+            return load(path, name)
+        except (ImportError, OSError) as error:
+            if not _share_libraries_of_torch(str(error)):
+                raise
+            return load(path, name)
+    except (ImportError, OSError) as error:
+        raise load_error(path, str(error), headers) from None
+
+
+def _load_ops(path: Path, name: str) -> Any:
+    torch = torch_module()
+    torch.ops.load_library(str(path))
+    _check_registered(path)
+    return getattr(torch.ops, name)
+
+
+def _load_module(path: Path, name: str) -> Any:
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, str(path), loader=loader)
     assert spec is not None
@@ -37,14 +55,29 @@ def load_extension(path: Path, name: str, is_module: bool, headers: str = "compa
     try:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
-    except ImportError as error:
-        raise load_error(path, str(error), headers) from None
     finally:
         if before is not None:
             sys.modules[name] = before
         else:
             sys.modules.pop(name, None)
     return module
+
+
+def _share_libraries_of_torch(told: str) -> bool:
+    """After an undefined symbol of a library that torch has loaded: that one, and the others of the
+    list, are there for everybody from now on."""
+    found = re.search(r"undefined symbol: (\S+)", told)
+    if found is None or not _TORCHS.match(found.group(1)):
+        return False
+    shared = False
+    maps = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
+    for library in sorted(
+        {fields[5] for line in maps if len(fields := line.split(maxsplit=5)) > 5}
+    ):
+        if _TORCHS.match(Path(library).name.removeprefix("lib")) and ".so" in library:
+            ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
+            shared = True
+    return shared
 
 
 def _check_registered(path: Path) -> None:

@@ -157,6 +157,8 @@ def test_eight_bit_floats(families, value):
 
 
 def test_helpers(families):
+    if torch.cuda.is_available():
+        torch.cuda.init()  # torch's allocator does not do that for whom asks it first
     assert families.summed(5) == 10 and families.scratch(10)
     assert families.version() == [int(part) for part in torch.__version__.split(".")[:2]]
     x = torch.tensor([1.0, 2.0, 4.0])
@@ -169,4 +171,5 @@ def test_helpers(families):
 
 
 def test_kernels_take_a_state(families):
-    assert families.shifted(torch.zeros(3)).tolist() == [6.0, 6.0, 6.0]
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    assert families.shifted(torch.zeros(3, device=device)).tolist() == [6.0, 6.0, 6.0]

@@ -148,3 +148,18 @@ int64_t two(int64_t x) { TORCH_CHECK_INDEX(x, "zero"); return x + 2; }
     )
     with pytest.raises(IndexError, match="zero"):
         listed.two(0)
+
+
+def test_libraries_of_torch_need_not_be_named(command, tmp_path):
+    """An extension that torch links finds what torch itself is linked with."""
+    if "libcublas.so" not in Path("/proc/self/maps").read_text():
+        pytest.skip("this torch is not linked with cuBLAS")
+    path = tmp_path / "blas.cpp"
+    path.write_text("""#include <torch/extension.h>
+extern "C" size_t cublasGetCudartVersion();
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("version", [] { return (int64_t)cublasGetCudartVersion(); }); }
+""")
+    assert kiln.load("blas_ext", [path]).version() >= 12000
+    path.write_text(path.read_text().replace("GetCudartVersion", "HasNoSuchFunction"))
+    with pytest.raises(kiln.LoadError, match="it needs cublasHasNoSuchFunction"):
+        kiln.load("blas_ext", [path])
