@@ -74,7 +74,7 @@ std::string symbols_head(std::string_view title, size_t count, std::string_view 
 }
 
 // What a page lists of both tables together at most.
-constexpr size_t kMaxSymbolRows = 2000;
+constexpr size_t kMaxSymbolRows = 1500;
 
 std::string symbol_tables(const results::Symbols& symbols) {
   const size_t needed = std::min(symbols.needed.size(), kMaxSymbolRows);
