@@ -25,7 +25,6 @@ namespace kiln::detail {
 namespace {
 
 constexpr int kSuccess = 0;
-constexpr int kErrorInvalidConfiguration = 9;
 constexpr int kErrorInvalidDeviceFunction = 98;
 constexpr int kErrorNoDevice = 100;
 constexpr int kErrorNotSupported = 801;
@@ -143,16 +142,25 @@ int launch_engine(KilnEngineLaunch& launch) {
   return code;
 }
 
+// What no GPU runs. CUDA's answer is "invalid configuration" before 13.0, "invalid argument" since.
+bool is_wrong_shape(LaunchDim grid, LaunchDim block) {
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  return threads == 0 || grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x > 1024 ||
+         block.y > 1024 || block.z > 64 || threads > 1024 || grid.x > 0x7fffffffu ||
+         grid.y > 65535 || grid.z > 65535;
+}
+
 void note_launch_error(const void* host, LaunchDim grid, LaunchDim block, size_t shared, int code) {
   Text text;
   text.add("error: cannot launch ").add(kernel_name(host));
   text.addf("<<<(%u, %u, %u), (%u, %u, %u), %zu>>>\n  why: ", grid.x, grid.y, grid.z, block.x,
             block.y, block.z, shared);
   add_cuda_error(text, code);
-  if (code == kErrorInvalidConfiguration)
+  if (is_wrong_shape(grid, block))
     text.add(
-        "\n  fix: use at most 1024 threads per block and 2^31 - 1 x 65535 x 65535 blocks, none of "
-        "them 0");
+        "\n  fix: use at most 1024 threads per block, 64 of them in z, and 2^31 - 1 x 65535 x "
+        "65535 "
+        "blocks, none of them 0");
   if (code == 209)
     text.add(
         "\n  fix: this library has neither SASS nor PTX for this GPU: kiln build --arch native");

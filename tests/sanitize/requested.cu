@@ -49,7 +49,7 @@ void unseen_errors(int* y) {
 bool seen_errors_good(int* y) {
   if (cudaSetDevice(99) == cudaSuccess) return false;
   store<<<1, 2048>>>(y);
-  return cudaGetLastError() == cudaErrorInvalidConfiguration;
+  return cudaGetLastError() == cudaErrorInvalidValue;
 }
 
 }  // namespace

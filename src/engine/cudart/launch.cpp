@@ -27,22 +27,23 @@ LaunchOutcome refuse(const Program& program, int code, std::string why) {
   return {code, fmt::format("cannot launch {}: {}", demangled(program.name), why), false};
 }
 
+// A wrong shape is an invalid value, as CUDA 13 says; older ones say invalid configuration.
 LaunchOutcome check_configuration(const Program& program, const KilnEngineLaunch& launch,
                                   uint64_t shared_bytes, uint64_t shared_limit) {
   const KilnDim3 &g = launch.grid, &b = launch.block;
   uint64_t threads = uint64_t{b.x} * b.y * b.z;
   if (g.x == 0 || g.y == 0 || g.z == 0) {
-    return refuse(program, kInvalidConfiguration,
+    return refuse(program, kInvalidValue,
                   fmt::format("the grid ({},{},{}) is empty", g.x, g.y, g.z));
   }
   if (g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535) {
     return refuse(
-        program, kInvalidConfiguration,
+        program, kInvalidValue,
         fmt::format("the grid ({},{},{}) is larger than (2147483647,65535,65535)", g.x, g.y, g.z));
   }
   if (threads == 0 || b.x > 1024 || b.y > 1024 || b.z > 64 || threads > kMaxThreadsPerBlock) {
     return refuse(
-        program, kInvalidConfiguration,
+        program, kInvalidValue,
         fmt::format("the block ({},{},{}) is not between 1 and {} threads, at most (1024,1024,64)",
                     b.x, b.y, b.z, kMaxThreadsPerBlock));
   }

@@ -70,11 +70,11 @@ TEST(Launch, WrongConfigurationsAreRefused) {
   Session session(kernel_text("u64 p", kStoreIndex));
   std::vector<uint32_t> out(1);
   auto* p = session.allow(out, "out");
-  EXPECT_EQ(session.launch("k", {{0, 1, 1}, {32, 1, 1}}, p).code, kInvalidConfiguration);
-  EXPECT_EQ(session.launch("k", {{1, 65536, 1}, {32, 1, 1}}, p).code, kInvalidConfiguration);
-  EXPECT_EQ(session.launch("k", {{1, 1, 1}, {0, 1, 1}}, p).code, kInvalidConfiguration);
-  EXPECT_EQ(session.launch("k", {{1, 1, 1}, {1025, 1, 1}}, p).code, kInvalidConfiguration);
-  EXPECT_EQ(session.launch("k", {{1, 1, 1}, {32, 1, 65}}, p).code, kInvalidConfiguration);
+  EXPECT_EQ(session.launch("k", {{0, 1, 1}, {32, 1, 1}}, p).code, kInvalidValue);
+  EXPECT_EQ(session.launch("k", {{1, 65536, 1}, {32, 1, 1}}, p).code, kInvalidValue);
+  EXPECT_EQ(session.launch("k", {{1, 1, 1}, {0, 1, 1}}, p).code, kInvalidValue);
+  EXPECT_EQ(session.launch("k", {{1, 1, 1}, {1025, 1, 1}}, p).code, kInvalidValue);
+  EXPECT_EQ(session.launch("k", {{1, 1, 1}, {32, 1, 65}}, p).code, kInvalidValue);
   LaunchOutcome large = session.launch("k", {{1, 1, 1}, {32, 1, 1}, 228 * 1024}, p);
   EXPECT_EQ(large.code, kInvalidValue);
   EXPECT_THAT(large.text, HasSubstr("bytes of shared memory"));
