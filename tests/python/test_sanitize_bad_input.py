@@ -25,6 +25,8 @@ SOURCE = (
     """#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sys/wait.h>
+#include <unistd.h>
 __global__ void traps(int* y) { y[0] = 1; __trap(); }
 __global__ void asserts(int* y) { y[0] = 1; if (y[0] == 1) asm volatile("brkpt;"); }
 __global__ void loops(int* y, int step) { for (int i = 0; i < 4; i += step) y[i] = i; }
@@ -48,6 +50,16 @@ int main(int count, char** words) {
     million<<<1, 32>>>(y);
     cudaDeviceSynchronize();
     std::abort();
+  }
+  if (!std::strcmp(name, "forks")) {
+    loops<<<1, 1>>>(y, 1);
+    cudaDeviceSynchronize();
+    if (fork() == 0) {
+      million<<<1, 32>>>(y);
+      cudaDeviceSynchronize();
+      return 0;
+    }
+    wait(nullptr);
   }
   if (!std::strcmp(name, "clean")) { loops<<<1, 1>>>(y, 1); }
   cudaDeviceSynchronize();
@@ -95,14 +107,14 @@ def test_an_endless_loop_is_killed_with_a_message(command: Path, source: Path) -
 def test_findings_of_a_launch_that_is_killed_are_kept(command: Path, source: Path) -> None:
     done = sanitize(command, source, "--limit", "3", "--", "stuck")
     assert done.returncode == 1
-    assert "error[out-of-bounds]" in done.stdout and "--> bad.cu:7" in done.stdout
+    assert "error[out-of-bounds]" in done.stdout and "--> bad.cu:9" in done.stdout
     assert "it did not finish in 3 s (--limit)" in done.stderr
 
 
 def test_a_step_limit_names_the_line_of_an_endless_loop(command: Path, source: Path) -> None:
     done = sanitize(command, source, "--", "loops", env={"KILN_ENGINE_STEP_LIMIT": "100000"})
     assert done.returncode == 1
-    assert "error[kernel-fault]" in done.stdout and "--> bad.cu:6" in done.stdout
+    assert "error[kernel-fault]" in done.stdout and "--> bad.cu:8" in done.stdout
 
 
 def test_a_million_of_one_kind_are_one_finding(command: Path, source: Path) -> None:
@@ -124,6 +136,15 @@ def test_findings_of_a_process_that_aborts_are_kept(command: Path, source: Path)
     assert done.returncode == 1
     assert "error[out-of-bounds]" in done.stdout
     assert "signal 6" in done.stderr
+
+
+def test_a_child_of_a_fork_has_launches_of_its_own(command: Path, source: Path) -> None:
+    done = sanitize(command, source, "--json", "--kernel", "million", "--", "forks")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert found["launches"] == 2
+    assert [(one["rule"], one["count"]) for one in found["findings"]] == [("out-of-bounds", 32)]
+    assert sorted(name.split("(")[0] for name in found["kernels"]) == ["loops", "million"]
 
 
 def test_an_unknown_check_stops_the_launches(command: Path, source: Path) -> None:

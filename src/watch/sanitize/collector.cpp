@@ -25,24 +25,28 @@ std::vector<int64_t> of_dim(uint64_t number, const KilnDim3& dim) {
 
 }  // namespace
 
+void Collector::count_launch(const LaunchEvent& event, const std::string& kernel) {
+  ++findings_.launches;
+  auto& kernels = findings_.kernels;
+  if (programs_.size() < results::Findings::kMostKernels &&
+      programs_.insert(event.program->serial).second &&
+      std::ranges::find(kernels, kernel) == kernels.end())
+    kernels.push_back(kernel);
+}
+
 void Collector::on(const LaunchEvent& event) {
   if (event.ended) {
     running_.reset();
     return;
   }
   running_ = event;
-  ++findings_.launches;
   // Names of old launches are dropped before the process runs out of memory.
   if (launches_.size() >= kMostLaunches) {
     const uint64_t oldest = event.number - std::min<uint64_t>(event.number, kMostLaunches / 2);
     std::erase_if(launches_, [&](const auto& entry) { return entry.first < oldest; });
   }
   const std::string kernel = demangled(event.program->name);
-  auto& kernels = findings_.kernels;
-  if (programs_.size() < results::Findings::kMostKernels &&
-      programs_.insert(event.program->serial).second &&
-      std::ranges::find(kernels, kernel) == kernels.end())
-    kernels.push_back(kernel);
+  count_launch(event, kernel);
   launches_[event.number] = {event.number, event.stream, kernel, event.grid, event.block};
 }
 
@@ -146,6 +150,8 @@ void Collector::forget() {
   known_.clear();
   counts_.clear();
   news_ = false;
+  // The child is noticed at its first launch, which is its own.
+  if (running_) count_launch(*running_, demangled(running_->program->name));
 }
 
 namespace {

@@ -102,6 +102,8 @@ class Collector : public engine::Sink {
     }
   };
 
+  void count_launch(const engine::LaunchEvent& event, const std::string& kernel);
+
   SiteTable sites_;
   std::optional<engine::LaunchEvent> running_;
   std::unordered_map<uint64_t, KnownLaunch> launches_;
