@@ -76,12 +76,19 @@ namespace detail {
 template <class T> T twice(T x) { return x + x; }
 }
 namespace impl { inline int threads() { return 4; } }
+// With the rest of the ops within reach, C's functions keep one meaning.
+int64_t kinds(const torch::Tensor& x) { return std::get<0>(torch::_unique(x)).numel(); }
+double signs(double a) { return copysign(2.0, a) + acosh(1.0) + ldexp(a, 1) + lgamma(1.0); }
 __global__ void add(float* x, float by) { x[threadIdx.x] += by; }
 torch::Tensor added(torch::Tensor x) {
   add<<<1, ::impl::threads()>>>(x.data_ptr<float>(), ::detail::twice(1.5f));
   return x;
 }
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("added", &added); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("added", &added);
+  m.def("kinds", &kinds);
+  m.def("signs", &signs);
+}
 """
 
 # CUDA's own operators of __half are there too, in a C++ source.
@@ -142,7 +149,9 @@ def test_dict_is_torchs(crossing):
 def test_names_of_a_source(command, tmp_path, kiln_device):
     (tmp_path / "kiln_names.cu").write_text(KERNELS)
     x = torch.arange(4.0, device=kiln_device)
-    assert kiln.load(tmp_path / "kiln_names.cu").added(x).tolist() == [3, 4, 5, 6]
+    ext = kiln.load(tmp_path / "kiln_names.cu")
+    assert ext.added(x).tolist() == [3, 4, 5, 6]
+    assert ext.kinds(torch.tensor([1, 1, 2])) == 2 and ext.signs(-3.0) == -8.0
 
 
 def test_halves_compare_beside_cudas(command, tmp_path):
