@@ -67,7 +67,8 @@ std::vector<std::string> dict_of_torch() {
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("dict_of_torch", &dict_of_torch); }
 """
 
-# The names of a source beside those of the headers: nvcc takes two inline namespaces' for ambiguous.
+# The names of a source beside those of the headers: nvcc takes those of two inline namespaces for
+# ambiguous.
 KERNELS = r"""
 #include <ATen/ATen.h>
 #include <torch/extension.h>

@@ -157,7 +157,9 @@ def test_libraries_of_torch_need_not_be_named(command, tmp_path):
     path = tmp_path / "blas.cpp"
     path.write_text("""#include <torch/extension.h>
 extern "C" size_t cublasGetCudartVersion();
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("version", [] { return (int64_t)cublasGetCudartVersion(); }); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("version", [] { return (int64_t)cublasGetCudartVersion(); });
+}
 """)
     assert kiln.load("blas_ext", [path]).version() >= 12000
     path.write_text(path.read_text().replace("GetCudartVersion", "HasNoSuchFunction"))
