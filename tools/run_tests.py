@@ -16,6 +16,7 @@ from steps import Step, close, run_steps
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 2)
+WORKERS = str((os.cpu_count() or 2) + 1)  # a test that waits leaves its core to another
 # What makes pytest use every core; without it one test runs after the other.
 XDIST = BUILD / "test-tools"
 # Under ASan: readers of untrusted bytes, and the engine by the programs that the fuzzers write;
@@ -45,7 +46,7 @@ def ctest(preset: str, junit: Path, *options: str, jobs: str = JOBS) -> list[str
 def pytest(junit: Path, *paths: str) -> list[str]:
     python = os.environ["KILN_PYTHON"]
     # By file: what a file builds once for its tests is built once.
-    parallel = ["-n", JOBS, "--dist", "loadfile"] if (XDIST / "xdist").is_dir() else []
+    parallel = ["-n", WORKERS, "--dist", "loadfile"] if (XDIST / "xdist").is_dir() else []
     return [
         python,
         "-m",
@@ -78,7 +79,12 @@ def all_steps() -> list[Step]:
         ),
         # Before the Python tests: those of wheels use the environment that it makes.
         Step(
-            "one library in torch 2.7.1 too", ["tools/torch-matrix", "2.7.1"], 600, None, [release]
+            "one library in torch 2.7.1 too",
+            ["tools/torch-matrix", "2.7.1"],
+            900,
+            None,
+            [release],
+            beside=release,  # most of it is waiting for a download
         ),
     ]
     for name, folder in (
@@ -100,12 +106,12 @@ def all_steps() -> list[Step]:
             [release],
             beside=units,
         ),
-        # The compiler takes what the Python tests leave.
+        # The compiler takes what the tests leave.
         Step(
             asan,
             ["tools/build", "asan", *(f"test_{name}" for name in ASAN_UNITS), *ASAN_FUZZ],
             1200,
-            beside=units,
+            beside=release,
         ),
         # The rest is `make test-tsan`.
         Step(tsan, ["tools/build", "tsan", "test_engine"], 1200, beside=units),
