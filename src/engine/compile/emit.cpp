@@ -34,7 +34,10 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   // each other, those of several do not.
   const uint32_t kept = most_kept();
   strips_ = kWarpSize / t_.vector_lanes();
-  while (strips_ > 1 && kept * strips_ > t_.vector_count() - 4) strips_ /= 2;
+  // Without a loop, several passes cost more than values that wait in memory: one pass can check
+  // itself what it takes for granted.
+  const uint32_t most = plan.phase.loops ? t_.vector_count() - 4 : t_.vector_count() * 2;
+  while (strips_ > 1 && kept * strips_ > most) strips_ /= 2;
   const bool together = !plan.masked && (plan.memory_decides || plan.lanes_decide);
   // What a gather checks once is more than what a register costs that has to wait in memory.
   if (gathers(plan) > 0) strips_ = 4;
