@@ -142,7 +142,7 @@ OptionalIntArrayRef::OptionalIntArrayRef(const std::optional<IntArrayRef>& list)
   if (list) list_ = *list;
 }
 
-namespace detail {
+namespace kiln_detail {
 
 Message& Message::put(const char* piece) {
   text += piece ? piece : "";
@@ -264,7 +264,7 @@ void bad_index(const char* text, int64_t index, int64_t size) {
   throw Error(ErrorKind::runtime, join(text, " Index = ", index, "; Length = ", size));
 }
 
-}  // namespace detail
+}  // namespace kiln_detail
 }  // namespace kc
 }  // namespace c10
 

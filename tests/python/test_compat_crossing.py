@@ -64,25 +64,31 @@ std::vector<std::string> dict_of_torch() {
           std::to_string(own == a), std::to_string(a.contains("z")), lacking,
           std::to_string(a.size())};
 }
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("dict_of_torch", &dict_of_torch); }
+std::vector<int64_t> kinds(torch::Tensor x) { return {x.is_meta(), x.is_quantized()}; }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("dict_of_torch", &dict_of_torch);
+  m.def("kinds", &kinds);
+}
 """
 
-# The names of a source beside those of the headers: nvcc takes those of two inline namespaces for
-# ambiguous.
+# The names of a source beside those of the headers: nvcc takes one in an inline namespace
+# for the source's own.
 KERNELS = r"""
 #include <ATen/ATen.h>
 #include <torch/extension.h>
 using namespace at;
 namespace detail {
 template <class T> T twice(T x) { return x + x; }
+template <class T> struct Kept { using type = T; };
 }
+template <class T> using kept = typename detail::Kept<T>::type;
 namespace impl { inline int threads() { return 4; } }
 // With the rest of the ops within reach, C's functions keep one meaning.
 int64_t kinds(const torch::Tensor& x) { return std::get<0>(torch::_unique(x)).numel(); }
 double signs(double a) { return copysign(2.0, a) + acosh(1.0) + ldexp(a, 1) + lgamma(1.0); }
 __global__ void add(float* x, float by) { x[threadIdx.x] += by; }
 torch::Tensor added(torch::Tensor x) {
-  add<<<1, ::impl::threads()>>>(x.data_ptr<float>(), ::detail::twice(1.5f));
+  add<<<1, ::impl::threads()>>>(x.data_ptr<float>(), detail::twice<kept<float>>(1.5f));
   return x;
 }
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
@@ -145,6 +151,13 @@ def test_dict_is_torchs(crossing):
         "y=5;x=9;", "z=1;y=5;x=3;", "0", "1", "0", "0",
         "Argument passed to at() was not in the map.", "2",
     ]  # fmt: skip
+
+
+def test_kinds_of_tensors(crossing):
+    x = torch.ones(2)
+    assert crossing.kinds(x) == [False, False]
+    assert crossing.kinds(x.to("meta")) == [True, False]
+    assert crossing.kinds(torch.quantize_per_tensor(x, 1.0, 0, torch.qint8)) == [False, True]
 
 
 def test_names_of_a_source(command, tmp_path, kiln_device):

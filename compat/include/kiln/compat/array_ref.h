@@ -10,7 +10,7 @@
 namespace c10 {
 inline namespace kc {
 
-namespace detail {
+namespace kiln_detail {
 [[noreturn]] void bad_index(const char* text, int64_t index, int64_t size);
 }
 
@@ -43,8 +43,8 @@ class ArrayRef {
   constexpr const T& operator[](size_t i) const { return data_[i]; }
   const T& at(size_t i) const {
     if (i >= size_)
-      detail::bad_index("ArrayRef: invalid index", static_cast<int64_t>(i),
-                        static_cast<int64_t>(size_));
+      kiln_detail::bad_index("ArrayRef: invalid index", static_cast<int64_t>(i),
+                             static_cast<int64_t>(size_));
     return data_[i];
   }
   constexpr auto rbegin() const { return std::reverse_iterator<const T*>(end()); }

@@ -58,7 +58,7 @@ KILN_ERROR(OutOfMemoryError, out_of_memory)
 KILN_ERROR(LinAlgError, linear_algebra)
 #undef KILN_ERROR
 
-namespace detail {
+namespace kiln_detail {
 
 template <class T>
 struct StreamFor {
@@ -142,7 +142,7 @@ inline Message& Message::put(ArrayRef<bool> list) = delete;
 template <class... A>
 __attribute__((noinline, cold)) std::string join(const A&... pieces) {
   Message message;
-  (void)(message.put(pieces), ..., message.put(""));
+  ((void)message.put(pieces), ...);
   return static_cast<std::string&&>(message.text);
 }
 inline std::string join() { return std::string(); }
@@ -170,11 +170,11 @@ template <class... A>
     fail(place, kind, with_device_hint(condition, join(pieces...)));
 }
 
-}  // namespace detail
+}  // namespace kiln_detail
 
 template <class... A>
 std::string str(const A&... pieces) {
-  return detail::join(pieces...);
+  return kiln_detail::join(pieces...);
 }
 
 }  // namespace kc
@@ -185,7 +185,7 @@ namespace c10 {
 inline namespace kc {
 template <class S, class T>
 auto operator<<(S& stream, const ArrayRef<T>& value) -> decltype(stream.operator<<(1))& {
-  stream << detail::join(value).c_str();
+  stream << kiln_detail::join(value).c_str();
   return stream;
 }
 // Of these types exactly: a text converts to a Device, a pointer to a Scalar.
@@ -206,7 +206,7 @@ KILN_STREAMED(TensorOptions)
 #undef KILN_STREAMED
 template <class S, class T, class = std::enable_if_t<IsStreamed<T>::value>>
 auto operator<<(S& stream, const T& value) -> decltype(stream.operator<<(1))& {
-  stream << detail::join(value).c_str();
+  stream << kiln_detail::join(value).c_str();
   return stream;
 }
 template <class S, class T>
@@ -218,7 +218,7 @@ auto operator<<(S& stream, const complex<T>& value) -> decltype(stream.operator<
 }  // namespace c10
 namespace caffe2 {
 inline namespace kc {
-using c10::detail::join;
+using c10::kiln_detail::join;
 template <class S>
 auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(1))& {
   stream << value.name();
@@ -228,12 +228,12 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
 }  // namespace caffe2
 
 #define KILN_HERE \
-  ::c10::detail::Place { __func__, __FILE__, static_cast<uint32_t>(__LINE__) }
+  ::c10::kiln_detail::Place { __func__, __FILE__, static_cast<uint32_t>(__LINE__) }
 // No do-while: torch's is a plain if, and sources leave out the semicolon behind it.
-#define KILN_TORCH_CHECK(kind, condition, ...)                          \
-  if (C10_UNLIKELY(!(condition))) {                                     \
-    ::c10::detail::check_failed(KILN_HERE, ::c10::ErrorKind::kind,      \
-                                #condition __VA_OPT__(, ) __VA_ARGS__); \
+#define KILN_TORCH_CHECK(kind, condition, ...)                               \
+  if (C10_UNLIKELY(!(condition))) {                                          \
+    ::c10::kiln_detail::check_failed(KILN_HERE, ::c10::ErrorKind::kind,      \
+                                     #condition __VA_OPT__(, ) __VA_ARGS__); \
   }
 #define TORCH_CHECK(condition, ...) KILN_TORCH_CHECK(runtime, condition, ##__VA_ARGS__)
 #define TORCH_CHECK_INDEX(condition, ...) KILN_TORCH_CHECK(index, condition, ##__VA_ARGS__)
@@ -243,22 +243,24 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
   KILN_TORCH_CHECK(linear_algebra, condition, ##__VA_ARGS__)
 #define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) \
   KILN_TORCH_CHECK(not_implemented, condition, ##__VA_ARGS__)
-#define TORCH_CHECK_WITH(kind, condition, ...)                                           \
-  do {                                                                                   \
-    if (C10_UNLIKELY(!(condition))) throw ::c10::kind(::c10::detail::join(__VA_ARGS__)); \
+#define TORCH_CHECK_WITH(kind, condition, ...)                                                \
+  do {                                                                                        \
+    if (C10_UNLIKELY(!(condition))) throw ::c10::kind(::c10::kiln_detail::join(__VA_ARGS__)); \
   } while (0)
-#define TORCH_INTERNAL_ASSERT(condition, ...)                                                \
-  if (C10_UNLIKELY(!(condition))) {                                                          \
-    ::c10::detail::fail_internally(KILN_HERE, #condition, ::c10::detail::join(__VA_ARGS__)); \
+#define TORCH_INTERNAL_ASSERT(condition, ...)                                   \
+  if (C10_UNLIKELY(!(condition))) {                                             \
+    ::c10::kiln_detail::fail_internally(KILN_HERE, #condition,                  \
+                                        ::c10::kiln_detail::join(__VA_ARGS__)); \
   }
 #define TORCH_INTERNAL_ASSERT_DEBUG_ONLY(...) \
   do {                                        \
   } while (0)
-#define AT_ERROR(...) \
-  ::c10::detail::fail(KILN_HERE, ::c10::ErrorKind::runtime, ::c10::detail::join(__VA_ARGS__))
+#define AT_ERROR(...)                                            \
+  ::c10::kiln_detail::fail(KILN_HERE, ::c10::ErrorKind::runtime, \
+                           ::c10::kiln_detail::join(__VA_ARGS__))
 #define AT_ASSERT(...) TORCH_INTERNAL_ASSERT(__VA_ARGS__)
 #define AT_ASSERTM(condition, ...) TORCH_INTERNAL_ASSERT(condition, ##__VA_ARGS__)
-#define TORCH_WARN(...) ::c10::detail::warn(KILN_HERE, ::c10::detail::join(__VA_ARGS__))
+#define TORCH_WARN(...) ::c10::kiln_detail::warn(KILN_HERE, ::c10::kiln_detail::join(__VA_ARGS__))
 #define TORCH_WARN_ONCE(...)                               \
   do {                                                     \
     [[maybe_unused]] static const bool kiln_warned = [&] { \
@@ -271,17 +273,17 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
 // Of torch/headeronly: a standard exception, with its place in front.
 #define STD_TORCH_CHECK(condition, ...)                                                        \
   if (C10_UNLIKELY(!(condition))) {                                                            \
-    ::c10::detail::fail_plainly(::c10::detail::join(                                           \
+    ::c10::kiln_detail::fail_plainly(::c10::kiln_detail::join(                                 \
         __func__, ", ", __FILE__, ":", static_cast<uint32_t>(__LINE__), ", ", ##__VA_ARGS__)); \
   }
-#define KILN_TORCH_COMPARE(a, b, op)                                                               \
-  do {                                                                                             \
-    const auto& kiln_a = (a);                                                                      \
-    const auto& kiln_b = (b);                                                                      \
-    if (C10_UNLIKELY(!(kiln_a op kiln_b)))                                                         \
-      ::c10::detail::fail(KILN_HERE, ::c10::ErrorKind::runtime,                                    \
-                          ::c10::detail::join("Check failed: ", #a, " " #op " ", #b, " (", kiln_a, \
-                                              " vs. ", kiln_b, "). "));                            \
+#define KILN_TORCH_COMPARE(a, b, op)                                                            \
+  do {                                                                                          \
+    const auto& kiln_a = (a);                                                                   \
+    const auto& kiln_b = (b);                                                                   \
+    if (C10_UNLIKELY(!(kiln_a op kiln_b)))                                                      \
+      ::c10::kiln_detail::fail(KILN_HERE, ::c10::ErrorKind::runtime,                            \
+                               ::c10::kiln_detail::join("Check failed: ", #a, " " #op " ", #b,  \
+                                                        " (", kiln_a, " vs. ", kiln_b, "). ")); \
   } while (0)
 #define TORCH_CHECK_EQ(a, b) KILN_TORCH_COMPARE(a, b, ==)
 #define TORCH_CHECK_NE(a, b) KILN_TORCH_COMPARE(a, b, !=)
@@ -291,7 +293,7 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
 #define TORCH_CHECK_GT(a, b) KILN_TORCH_COMPARE(a, b, >)
 #define TORCH_CHECK_ARG(condition, number, ...) \
   TORCH_CHECK(condition, "invalid argument ", number, ": ", ##__VA_ARGS__)
-#define TORCH_CHECK_NOTNULL(value) ::c10::detail::not_null(KILN_HERE, #value, value)
+#define TORCH_CHECK_NOTNULL(value) ::c10::kiln_detail::not_null(KILN_HERE, #value, value)
 #define TORCH_CHECK_IF_NOT_ON_CUDA(condition, ...) \
   if (!(condition)) {                              \
   }
@@ -300,13 +302,13 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
 #define TORCH_FORCE_INTERNAL_ASSERT(...) TORCH_INTERNAL_ASSERT(__VA_ARGS__)
 namespace c10 {
 inline namespace kc {
-namespace detail {
+namespace kiln_detail {
 template <class T>
 T&& not_null(Place place, const char* text, T&& value) {
   if (value == nullptr)
     fail(place, ErrorKind::runtime, join("Check failed: '", text, "' Must be non NULL. "));
   return static_cast<T&&>(value);
 }
-}  // namespace detail
+}  // namespace kiln_detail
 }  // namespace kc
 }  // namespace c10

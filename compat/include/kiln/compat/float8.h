@@ -7,7 +7,7 @@
 
 namespace c10 {
 inline namespace kc {
-namespace detail {
+namespace kiln_detail {
 
 // The rounding adds half of the last kept bit, and one more where that bit is odd. Subnormals are
 // rounded by an addition, which shifts them to the bottom of a float's mantissa.
@@ -42,17 +42,18 @@ inline C10_HOST_DEVICE float float8_e4m3fn_to_float(uint8_t x) {
   return bits_to_float(sign | ((magnitude << 20) + (120u << 23)));
 }
 
-}  // namespace detail
+}  // namespace kiln_detail
 
 inline C10_HOST_DEVICE Float8_e4m3fn::Float8_e4m3fn(float value)
-    : x(detail::float8_from(value, 1087u << 20, 121u << 23, 141u << 23, 3, 7, 0x7F, 0x7F)) {}
+    : x(kiln_detail::float8_from(value, 1087u << 20, 121u << 23, 141u << 23, 3, 7, 0x7F, 0x7F)) {}
 inline C10_HOST_DEVICE Float8_e4m3fn::operator float() const {
-  return detail::float8_e4m3fn_to_float(x);
+  return kiln_detail::float8_e4m3fn_to_float(x);
 }
 inline C10_HOST_DEVICE Float8_e5m2::Float8_e5m2(float value)
-    : x(detail::float8_from(value, 143u << 23, 113u << 23, 134u << 23, 2, 15, 0x7C, 0x7F)) {}
+    : x(kiln_detail::float8_from(value, 143u << 23, 113u << 23, 134u << 23, 2, 15, 0x7C, 0x7F)) {}
 inline C10_HOST_DEVICE Float8_e5m2::operator float() const {
-  return detail::half_to_float(static_cast<unsigned short>(static_cast<unsigned short>(x) << 8));
+  return kiln_detail::half_to_float(
+      static_cast<unsigned short>(static_cast<unsigned short>(x) << 8));
 }
 
 }  // namespace kc

@@ -10,7 +10,7 @@
 
 namespace c10 {
 inline namespace kc {
-namespace detail {
+namespace kiln_detail {
 enum Severity { GLOG_INFO, GLOG_WARNING, GLOG_ERROR, GLOG_FATAL };
 class LogMessage {
  public:
@@ -38,15 +38,15 @@ class LogMessage {
 struct Voidify {
   void operator&(const LogMessage&) {}
 };
-}  // namespace detail
+}  // namespace kiln_detail
 }  // namespace kc
 }  // namespace c10
 
 #define KILN_LOG(severity) \
-  ::c10::detail::LogMessage(__FILE__, __LINE__, ::c10::detail::GLOG_##severity).stream()
+  ::c10::kiln_detail::LogMessage(__FILE__, __LINE__, ::c10::kiln_detail::GLOG_##severity).stream()
 #define LOG(severity) KILN_LOG(severity)
 #define LOG_IF(severity, condition) \
-  !(condition) ? static_cast<void>(0) : ::c10::detail::Voidify() & KILN_LOG(severity)
+  !(condition) ? static_cast<void>(0) : ::c10::kiln_detail::Voidify() & KILN_LOG(severity)
 #define VLOG(level) LOG_IF(INFO, false)
 #define CHECK(condition) LOG_IF(FATAL, !(condition)) << "Check failed: " #condition " "
 #ifdef NDEBUG

@@ -102,7 +102,7 @@ class Tensor {
   Layout layout() const { return kStrided; }
   bool is_cuda() const { return rep_ && device().is_cuda(); }
   bool is_cpu() const { return rep_ && device().is_cpu(); }
-  bool is_meta() const { return false; }
+  bool is_meta() const { return rep_ && device().type() == kMeta; }
   bool is_hip() const { return false; }
   bool is_xpu() const { return false; }
   bool is_mps() const { return false; }
@@ -111,7 +111,7 @@ class Tensor {
   bool is_mkldnn() const { return false; }
   bool is_sparse() const { return false; }
   bool is_sparse_csr() const { return false; }
-  bool is_quantized() const { return false; }
+  bool is_quantized() const { return isQIntType(scalar_type()); }
   bool is_nested() const { return false; }
   bool is_variable() const { return true; }
   bool has_storage() const { return rep_ != nullptr; }
@@ -404,7 +404,7 @@ inline Device device_of_tensor(const Tensor& tensor) { return tensor.device(); }
 std::optional<Device> device_of(const Tensor& tensor);
 template <class S>
 auto operator<<(S& stream, const Tensor& value) -> decltype(stream.operator<<(1))& {
-  stream << c10::detail::join(value).c_str();
+  stream << c10::kiln_detail::join(value).c_str();
   return stream;
 }
 template <class S>

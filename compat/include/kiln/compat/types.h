@@ -50,7 +50,7 @@ struct alignas(2) BFloat16 {
 #endif
 };
 
-namespace detail {
+namespace kiln_detail {
 
 inline C10_HOST_DEVICE float bits_to_float(uint32_t bits) {
   union {
@@ -104,13 +104,14 @@ inline C10_HOST_DEVICE unsigned short bfloat16_from_float(float f) {
   return static_cast<unsigned short>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
-}  // namespace detail
+}  // namespace kiln_detail
 
-inline C10_HOST_DEVICE Half::Half(float value) : x(detail::half_from_float(value)) {}
-inline C10_HOST_DEVICE Half::operator float() const { return detail::half_to_float(x); }
-inline C10_HOST_DEVICE BFloat16::BFloat16(float value) : x(detail::bfloat16_from_float(value)) {}
+inline C10_HOST_DEVICE Half::Half(float value) : x(kiln_detail::half_from_float(value)) {}
+inline C10_HOST_DEVICE Half::operator float() const { return kiln_detail::half_to_float(x); }
+inline C10_HOST_DEVICE BFloat16::BFloat16(float value)
+    : x(kiln_detail::bfloat16_from_float(value)) {}
 inline C10_HOST_DEVICE BFloat16::operator float() const {
-  return detail::bits_to_float(static_cast<uint32_t>(x) << 16);
+  return kiln_detail::bits_to_float(static_cast<uint32_t>(x) << 16);
 }
 
 // Operators of their own, so that `half + half` is a Half and `half + 1` is not ambiguous.
@@ -320,6 +321,10 @@ constexpr ScalarType kUInt8 = kByte, kInt8 = kChar, kInt16 = kShort, kInt32 = kI
 
 const char* toString(ScalarType type);  // "Float"
 int64_t elementSize(ScalarType type);
+constexpr bool isQIntType(ScalarType t) {
+  return t == ScalarType::QInt8 || t == ScalarType::QUInt8 || t == ScalarType::QInt32 ||
+         t == ScalarType::QUInt4x2 || t == ScalarType::QUInt2x4;
+}
 constexpr bool isFloatingType(ScalarType t) {
   return t == kFloat || t == kDouble || t == kHalf || t == kBFloat16 ||
          (t >= ScalarType::Float8_e5m2 && t <= ScalarType::Float8_e4m3fnuz) ||
