@@ -175,7 +175,10 @@ void Emitter::expect_lanes(const Variable& v) {
     t_.binary(Does::Or, Number::U32, differs, differs, seen);
     t_.release(mark);
   }
-  Reg any = t_.word(), differ = t_.word();
+  // A mask: of other vectors not every target looks at every bit.
+  Reg none = t_.vector(), any = t_.word(), differ = t_.word();
+  t_.constant(none, 0, 4);
+  t_.compare(Comparison::Ne, Number::U32, differs, differs, none);
   t_.any_and_differ(any, differ, {differs});
   t_.jump_if(any, true, refused_);
 }
