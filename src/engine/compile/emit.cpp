@@ -521,7 +521,11 @@ std::unique_ptr<Emitted> Emitter::run() {
   }
   find_pointers();
   if (plan_.phase.branches) {
-    for (uint32_t i = 0; i < plan_.variables.size(); ++i) need(i);
+    for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
+      need(i);
+      // A block may be written down before the one that it has its values from.
+      if (plan_.variables[i].home) place_of(i, 0, 0);
+    }
   }
   for (const Step& step : plan_.steps) {
     if (flow_.is_leader(step.index) || step.index == plan_.phase.begin)
