@@ -16,7 +16,6 @@ from steps import Step, close, run_steps
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 2)
-WORKERS = str((os.cpu_count() or 2) + 1)  # a test that waits leaves its core to another
 # What makes pytest use every core; without it one test runs after the other.
 XDIST = BUILD / "test-tools"
 # Under ASan: readers of untrusted bytes, and the engine by the programs that the fuzzers write;
@@ -46,7 +45,7 @@ def ctest(preset: str, junit: Path, *options: str, jobs: str = JOBS) -> list[str
 def pytest(junit: Path, *paths: str) -> list[str]:
     python = os.environ["KILN_PYTHON"]
     # By file: what a file builds once for its tests is built once.
-    parallel = ["-n", WORKERS, "--dist", "loadfile"] if (XDIST / "xdist").is_dir() else []
+    parallel = ["-n", JOBS, "--dist", "loadfile"] if (XDIST / "xdist").is_dir() else []
     return [
         python,
         "-m",
