@@ -53,6 +53,8 @@ def pytest(junit: Path, *paths: str) -> list[str]:
         "-q",
         "-rfEs",
         "--durations=10",
+        "-o",
+        "faulthandler_timeout=300",  # says where a test stands that takes longer
         "-p",
         "no:cacheprovider",
         f"--junitxml={junit}",
