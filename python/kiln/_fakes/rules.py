@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
 
 from ..errors import RuleError
+from .evaluation import Evaluation
 from .layout import elementwise_strides
 from .syntax import (
     DTYPE_NUMBERS,
@@ -20,7 +21,6 @@ from .syntax import (
     Dtype,
     Expr,
     Name,
-    Number,
     Result,
     Size,
     Splat,
@@ -202,21 +202,18 @@ class _Check:
                     self.expr(operand)
 
 
-class _Evaluation:
-    """One rule on the arguments of one call."""
+class _Evaluation(Evaluation):
+    def sizes(self, tensor: Any) -> Any:
+        return tensor.shape
 
-    def __init__(self, rule: str, values: dict[str, Any]) -> None:
-        self.rule, self.values = rule, values
+    def extreme(self, operator: str, values: list[Any]) -> Any:
+        import torch
 
-    def value(self, name: Name) -> Any:
-        value = self.values[name.name]
-        if name.index is not None and value is not None:
-            value = value[self.expr(name.index)]
-        if value is None:
-            raise fault(
-                self.rule, name.at, f"'{name.name}' was left out of this call and the rule needs it"
-            )
-        return value
+        combine = torch.sym_min if operator == "min" else torch.sym_max
+        total = values[0]
+        for value in values[1:]:
+            total = combine(total, value)
+        return total
 
     def result(self, result: Result) -> Any:
         import torch
@@ -301,75 +298,6 @@ class _Evaluation:
         if dtype.kind == "float_of" and not (found.is_floating_point or found.is_complex):
             return torch.get_default_dtype()
         return _as_dtype(found)
-
-    def operand(self, operand: Union[Name, Dtype]) -> Any:
-        """A tensor, a number or a dtype."""
-        name = (
-            operand.operands[0]
-            if isinstance(operand, Dtype) and operand.kind == "operand"
-            else operand
-        )
-        return self.value(name) if isinstance(name, Name) else self.dtype(name, None)
-
-    def splat(self, splat: Splat) -> Any:
-        source = self.value(splat.source)
-        if not splat.of_shape:
-            return source
-        start = None if splat.start is None else self.expr(splat.start)
-        stop = None if splat.stop is None else self.expr(splat.stop)
-        return source.shape[start:stop]
-
-    def expr(self, expr: Expr) -> Any:
-        if isinstance(expr, Number):
-            return expr.value
-        if isinstance(expr, Name):
-            return self.value(expr)
-        if isinstance(expr, Size):
-            return self.size(expr)
-        if expr.operator == "len":
-            return len(self.value(expr.operands[0]))  # type: ignore[arg-type]
-        return self.arithmetic(expr, [self.expr(operand) for operand in expr.operands])
-
-    def size(self, size: Size) -> Any:
-        tensor = self.value(size.tensor)
-        if size.what == "ndim":
-            return tensor.ndim
-        if size.what == "numel":
-            return tensor.numel()
-        assert size.index is not None
-        index = self.expr(size.index)
-        if not -tensor.ndim <= index < tensor.ndim:
-            name = size.tensor.name
-            raise fault(
-                self.rule,
-                size.at,
-                f"'{name}' has {tensor.ndim} dimensions "
-                f"and the rule asks for {name}.shape[{index}]",
-            )
-        return tensor.shape[index]
-
-    def arithmetic(self, expr: Arithmetic, values: list[Any]) -> Any:
-        import torch
-
-        if expr.operator == "neg":
-            return -values[0]
-        if expr.operator in ("min", "max"):
-            combine = torch.sym_min if expr.operator == "min" else torch.sym_max
-            total = values[0]
-            for value in values[1:]:
-                total = combine(total, value)
-            return total
-        left, right = values
-        if expr.operator in ("//", "%", "ceil_div") and isinstance(right, int) and right == 0:
-            raise fault(self.rule, expr.at, "a division by zero")
-        return {
-            "+": lambda: left + right,
-            "-": lambda: left - right,
-            "*": lambda: left * right,
-            "//": lambda: left // right,
-            "%": lambda: left % right,
-            "ceil_div": lambda: (left + right - 1) // right,
-        }[expr.operator]()
 
 
 def promoted(operands: list[Any]) -> Any:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from ..errors import RuleError
-from .syntax import DTYPE_NUMBERS, Arithmetic, Dtype, Expr, Name, Number, Result, Size, Splat
-from .syntax import fault, parse
+from .evaluation import Evaluation
+from .syntax import DTYPE_NUMBERS, Dtype, Result, Splat, fault, parse
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,9 @@ def shapes_of(rule: str, values: dict[str, Any]) -> list[Union[Shape, list[Shape
     return [_Evaluation(rule, values).result(result) for result in parse(rule)]
 
 
-class _Evaluation:
-    def __init__(self, rule: str, values: dict[str, Any]) -> None:
-        self.rule, self.values = rule, values
-
-    def value(self, name: Name) -> Any:
-        value = self.values.get(name.name)
-        if name.index is not None and value is not None:
-            value = value[self.expr(name.index)]
-        if value is None:
-            raise fault(self.rule, name.at, f"'{name.name}' was left out of this call")
-        return value
+class _Evaluation(Evaluation):
+    def sizes(self, tensor: Any) -> Any:
+        return tensor.sizes
 
     def result(self, result: Result) -> Union[Shape, list[Shape]]:
         if result.kind == "like":
@@ -79,64 +71,6 @@ class _Evaluation:
             return promoted(operands)
         found = operands[0].dtype if isinstance(operands[0], Shape) else _name_of(operands[0])
         return "f32" if dtype.kind == "float_of" and _CATEGORY[found] < 2 else found
-
-    def operand(self, operand: Union[Name, Dtype]) -> Any:
-        bare = isinstance(operand, Dtype) and operand.kind == "operand"
-        name = operand.operands[0] if isinstance(operand, Dtype) and bare else operand
-        return self.value(name) if isinstance(name, Name) else self.dtype(name, None)
-
-    def splat(self, splat: Splat) -> Any:
-        source = self.value(splat.source)
-        if not splat.of_shape:
-            return source
-        start = None if splat.start is None else self.expr(splat.start)
-        stop = None if splat.stop is None else self.expr(splat.stop)
-        return source.sizes[start:stop]
-
-    def expr(self, expr: Expr) -> int:
-        if isinstance(expr, Number):
-            return expr.value
-        if isinstance(expr, Name):
-            return int(self.value(expr))
-        if isinstance(expr, Size):
-            return self.size(expr)
-        if expr.operator == "len":
-            return len(self.value(expr.operands[0]))  # type: ignore[arg-type]
-        return self.arithmetic(expr, [self.expr(operand) for operand in expr.operands])
-
-    def size(self, size: Size) -> int:
-        sizes = self.value(size.tensor).sizes
-        if size.what == "ndim":
-            return len(sizes)
-        if size.what == "numel":
-            total = 1
-            for one in sizes:
-                total *= one
-            return total
-        assert size.index is not None
-        index = self.expr(size.index)
-        if not -len(sizes) <= index < len(sizes):
-            name = size.tensor.name
-            raise fault(
-                self.rule,
-                size.at,
-                f"'{name}' has {len(sizes)} dimensions and the rule asks for {name}.shape[{index}]",
-            )
-        return int(sizes[index])
-
-    def arithmetic(self, expr: Arithmetic, values: list[int]) -> int:
-        if expr.operator == "neg":
-            return -values[0]
-        if expr.operator in ("min", "max"):
-            return min(values) if expr.operator == "min" else max(values)
-        left, right = values
-        if expr.operator in ("//", "%", "ceil_div") and right == 0:
-            raise fault(self.rule, expr.at, "a division by zero")
-        if expr.operator == "ceil_div":
-            return -(-left // right)
-        if expr.operator in ("//", "%"):
-            return left // right if expr.operator == "//" else left % right
-        return {"+": left + right, "-": left - right, "*": left * right}[expr.operator]
 
 
 def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
