@@ -2,9 +2,11 @@
 // How are the addresses of 32 lanes checked and turned into pointers?
 #include "engine/machine/access.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "engine/machine/affine.h"
+#include "engine/machine/lane_masks.h"
 #include "engine/memory/fill.h"
 
 namespace kiln::engine {
@@ -132,7 +134,7 @@ Ends<A> ends_of(const A* address) {
 }
 
 // Each lane by itself in shared memory, or in the region that the Op touched last: most often all
-// of them are. A region never reaches into the tagged windows.
+// of them are, and aligned. A region never reaches into the tagged windows.
 template <class A>
 bool locate_each(Warp& warp, const Op* op, const A* address, uint32_t bytes, bool write,
                  std::byte* (&pointer)[kWarpSize]) {
@@ -147,13 +149,43 @@ bool locate_each(Warp& warp, const Op* op, const A* address, uint32_t bytes, boo
   }
   if (end < begin || end - begin < bytes) return false;
   const uint64_t most = end - begin - bytes;
-  uint64_t beyond = 0;
+  uint64_t beyond = 0, low = 0;
   for (uint32_t i = 0; i < kWarpSize; ++i) {
     const uint64_t at = static_cast<A>(address[i] + static_cast<A>(op->imm));
     beyond |= at - begin > most ? 1 : 0;
+    low |= at;
     pointer[i] = reinterpret_cast<std::byte*>(at + move);
   }
-  return beyond == 0;
+  return beyond == 0 && (low & (bytes - 1)) == 0;
+}
+
+// Each lane in its own local memory; the address behind `window`.
+template <class A>
+bool locate_local(Warp& warp, const A* address, uint64_t offset, uint64_t window, uint32_t bytes,
+                  std::byte* (&pointer)[kWarpSize]) {
+  if (warp.local_limit < bytes) return false;
+  const uint64_t most = warp.local_limit - bytes, stride = warp.local_stride;
+  std::byte* const first = warp.local.data();
+  uint64_t beyond = 0, low = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    const uint64_t at = static_cast<A>(address[i] + static_cast<A>(offset)) - window;
+    beyond |= at > most ? 1 : 0;
+    low |= at;
+    pointer[i] = reinterpret_cast<std::byte*>(reinterpret_cast<uint64_t>(first) + i * stride + at);
+  }
+  return beyond == 0 && (low & (bytes - 1)) == 0;
+}
+
+bool is_local(ptx::Space space, uint64_t address) {
+  return space == ptx::Space::Local ||
+         (space == ptx::Space::Generic && (address >> 56) == kLocalTag);
+}
+
+// From three of them: neighbours, or all the same?
+template <class A>
+bool may_be_together(const A* address, uint32_t bytes) {
+  const A step = address[1] - address[0], all = address[kWarpSize - 1] - address[0];
+  return (step == bytes && all == bytes * (kWarpSize - 1)) || (step == 0 && all == 0);
 }
 
 template <class A>
@@ -165,17 +197,19 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
       warp.lanes<A>(op->x & (kAddressAffine | kAddressRows) ? op->a + kAffineLanes : op->a);
   A filled[kWarpSize];
   if (warp.mask != kFullMask) {  // lanes that are not active take the address of one that is
-    const A any = address[first_lane(warp.mask)];
-    for (uint32_t i = 0; i < kWarpSize; ++i) filled[i] = (warp.mask >> i & 1) ? address[i] : any;
+    select_lanes<A, false, true>(filled, address, &address[first_lane(warp.mask)], warp.mask);
     address = filled;
+  }
+  if (is_local(space, address[0] + offset)) {
+    const uint64_t window = space == ptx::Space::Local ? 0 : kLocalWindow;
+    if (locate_local(warp, address, offset, window, bytes, pointer)) return Shape::Scattered;
+  } else if (!may_be_together(address, bytes) &&
+             locate_each(warp, op, address, bytes, access != Access::Read, pointer)) {
+    return Shape::Scattered;
   }
   const Pattern<A> pattern = pattern_of(address, bytes);
   const bool is_aligned = ((pattern.low_bits | offset) & (bytes - 1)) == 0;
   const bool is_scattered = !pattern.contiguous && !pattern.same;
-  // Of 32 bits, the least and the most of the addresses are found as fast.
-  if (sizeof(A) == 8 && is_scattered && is_aligned &&
-      locate_each(warp, op, address, bytes, access != Access::Read, pointer))
-    return Shape::Scattered;
   const uint64_t wrap = sizeof(A) == 4 ? 0xffffffffu : ~uint64_t{0};
   const Ends<A> ends = is_scattered ? ends_of(address) : Ends<A>{address[0], address[0]};
   const uint64_t first = (ends.least + offset) & wrap;
@@ -321,9 +355,12 @@ Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access,
     at += static_cast<uint64_t>(op->imm);
     if (op->x & kAddress32) at &= 0xffffffffu;
     auto space = static_cast<ptx::Space>(op->z);
-    if (space == ptx::Space::Local || (space == ptx::Space::Generic && (at >> 56) == kLocalTag)) {
-      for (uint32_t rest = warp.mask; rest;
-           rest &= rest - 1) {  // the same address is another place for each lane
+    if (is_local(space, at)) {  // the same address is another place for each lane
+      uint64_t all[kWarpSize];
+      std::fill(all, all + kWarpSize, at);
+      const uint64_t window = space == ptx::Space::Local ? 0 : kLocalWindow;
+      if (locate_local(warp, all, 0, window, bytes, pointer)) return Shape::Scattered;
+      for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
         uint32_t lane = first_lane(rest);
         pointer[lane] = locate_lane(warp, op, lane, space, at, bytes, access);
         if (!pointer[lane]) return Shape::Fault;

@@ -10,6 +10,7 @@
 
 #include "engine/machine/advance.h"
 #include "engine/machine/fault.h"
+#include "engine/machine/lane_masks.h"
 #include "engine/machine/spins.h"
 #include "engine/machine/watching.h"
 #include "engine/memory/fill.h"
@@ -23,10 +24,9 @@ constexpr int32_t kTurn = 2048;
 constexpr uint32_t kMaxLocalBytes = 1 << 20;
 
 template <class T>
-void blend(std::byte* registers, uint32_t to, uint32_t mask) {
-  T* d = reinterpret_cast<T*>(registers + to);
-  const T* s = reinterpret_cast<const T*>(registers + kScratch);
-  for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (mask >> i & 1) ? s[i] : d[i];
+void blend(std::byte* to, const void* from, uint32_t mask) {
+  T* d = reinterpret_cast<T*>(to);
+  select_lanes(d, static_cast<const T*>(from), d, mask);
 }
 
 // grid.sync() of cooperative groups: all blocks but one add 1, that one adds 2^31 less their
@@ -63,20 +63,36 @@ const Op* Warp::step_masked(const Op* op) {
   Op redirected = *op;
   redirected.d = kScratch;
   op->run(*this, &redirected);
+  std::byte* const to = registers + op->d;
+  const std::byte* const from = registers + kScratch;
   switch (op->effect) {
     case Effect::Lanes1:
-      blend<uint8_t>(registers, op->d, mask);
+      blend<uint8_t>(to, from, mask);
       break;
     case Effect::Lanes2:
-      blend<uint16_t>(registers, op->d, mask);
+      blend<uint16_t>(to, from, mask);
       break;
     case Effect::Lanes8:
-      blend<uint64_t>(registers, op->d, mask);
+      blend<uint64_t>(to, from, mask);
       break;
     default:
-      blend<uint32_t>(registers, op->d, mask);
+      blend<uint32_t>(to, from, mask);
   }
   return op + 1;
+}
+
+void Warp::put_some(uint32_t offset, const void* values, uint32_t bytes) {
+  std::byte* const to = registers + offset;
+  switch (bytes) {
+    case 1:
+      return blend<uint8_t>(to, values, mask);
+    case 2:
+      return blend<uint16_t>(to, values, mask);
+    case 4:
+      return blend<uint32_t>(to, values, mask);
+    default:
+      return blend<uint64_t>(to, values, mask);
+  }
 }
 
 bool Warp::pick() {

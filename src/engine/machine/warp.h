@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -114,9 +115,13 @@ struct Warp {
   // Writes the active lanes.
   template <class T>
   void put(uint32_t offset, const T* values) {
-    T* to = lanes<T>(offset);
-    for (uint32_t i = 0; i < kWarpSize; ++i) to[i] = (mask >> i & 1) ? values[i] : to[i];
+    if (mask == kFullMask)
+      std::memcpy(registers + offset, values, sizeof(T) * kWarpSize);
+    else
+      put_some(offset, values, sizeof(T));
   }
+
+  void put_some(uint32_t offset, const void* values, uint32_t bytes);
 
   Warp() = default;
   Warp(const Warp&) = delete;

@@ -5,6 +5,7 @@
 #include "engine/decode/meanings.h"
 #include "engine/instructions/compare/predicates.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/machine/lane_masks.h"
 #include "engine/numbers/comparisons.h"
 
 namespace kiln::engine {
@@ -26,15 +27,10 @@ const Op* run_select(Warp& warp, const Op* op) {
   T* d = warp.lanes<T>(op->d);
   const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b);
   uint32_t p = warp.predicate(op->c);
-  const uint32_t a_step = op->x ? 0 : 1, b_step = op->y ? 0 : 1;
-  if (a_step && b_step) {
-#pragma GCC ivdep
-    for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (p & kLaneBits[i]) ? a[i] : b[i];
-  } else {
-#pragma GCC ivdep
-    for (uint32_t i = 0; i < kWarpSize; ++i)
-      d[i] = (p & kLaneBits[i]) ? a[i * a_step] : b[i * b_step];
-  }
+  if (op->x)
+    op->y ? select_lanes<T, true, true>(d, a, b, p) : select_lanes<T, true, false>(d, a, b, p);
+  else
+    op->y ? select_lanes<T, false, true>(d, a, b, p) : select_lanes<T, false, false>(d, a, b, p);
   return op + 1;
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/decode/lanes.h"
 #include "engine/decode/meanings.h"
+#include "engine/instructions/convert/convert_common.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/numbers/small_formats.h"
 
@@ -279,6 +280,13 @@ bool convert_within_f32(Lowering& l) {
   return true;
 }
 
+bool truncate_f32(Lowering& l) {
+  Source a;
+  if (!l.source(l.operand(1), ptx::Type::f32, &a)) return false;
+  l.emit_value(l.operand(0), 4, a.uniform, unary_handler<Truncate, int32_t, float>(a), a);
+  return true;
+}
+
 }  // namespace
 
 bool convert(Lowering& l) {
@@ -334,12 +342,11 @@ bool convert(Lowering& l) {
       (from_register == 0 || from_register == 4))
     return convert_within_f32(l);
   if (from == ptx::Type::f32 && to == ptx::Type::s32 && l.has("rzi") && !l.has("ftz") &&
-      to_register == 4) {
-    Source a;
-    if (!l.source(source_operand, from, &a)) return false;
-    l.emit_value(l.operand(0), 4, a.uniform, unary_handler<Truncate, int32_t, float>(a), a);
+      to_register == 4)
+    return truncate_f32(l);
+  if (convert_common(l,
+                     {from, to, from_register, to_register, rounding, l.has("sat"), l.has("ftz")}))
     return true;
-  }
   Source a;
   if (from_register) {
     if (!l.register_source(source_operand.reg, &a)) return false;

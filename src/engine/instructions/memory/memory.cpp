@@ -12,6 +12,7 @@
 #include "engine/instructions/memory/memory_values.h"
 #include "engine/instructions/memory/passed.h"
 #include "engine/machine/access.h"
+#include "engine/machine/lane_masks.h"
 
 namespace kiln::engine {
 namespace {
@@ -42,7 +43,7 @@ const Op* run_load(Warp& warp, const Op* op) {
       if (warp.mask == kFullMask) {
         for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = value;
       } else {
-        for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = (warp.mask >> i & 1) ? value : d[i];
+        select_lanes<R, true>(d, &value, d, warp.mask);
       }
       break;
     }
