@@ -148,15 +148,15 @@ bool locate_each(Warp& warp, const Op* op, const A* address, uint32_t bytes, boo
     begin = cached.begin, end = cached.end;
   }
   if (end < begin || end - begin < bytes) return false;
-  const uint64_t most = end - begin - bytes;
-  uint64_t beyond = 0, low = 0;
+  const uint64_t most = end - begin - bytes, low = bytes - 1;
+  uint64_t bad = 0;
   for (uint32_t i = 0; i < kWarpSize; ++i) {
     const uint64_t at = static_cast<A>(address[i] + static_cast<A>(op->imm));
-    beyond |= at - begin > most ? 1 : 0;
-    low |= at;
+    const uint64_t runs = (warp.mask & kPartBits<uint64_t>[i]) != 0 ? ~uint64_t{0} : 0;
+    bad |= ((at - begin > most ? 1 : 0) | (at & low)) & runs;
     pointer[i] = reinterpret_cast<std::byte*>(at + move);
   }
-  return beyond == 0 && (low & (bytes - 1)) == 0;
+  return bad == 0;
 }
 
 // Each lane in its own local memory; the address behind `window`.
@@ -195,6 +195,9 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
   const uint64_t offset = static_cast<uint64_t>(op->imm);
   const A* address =
       warp.lanes<A>(op->x & (kAddressAffine | kAddressRows) ? op->a + kAffineLanes : op->a);
+  const bool together = warp.mask == kFullMask && may_be_together(address, bytes);
+  if (!together && locate_each(warp, op, address, bytes, access != Access::Read, pointer))
+    return Shape::Scattered;
   A filled[kWarpSize];
   if (warp.mask != kFullMask) {  // lanes that are not active take the address of one that is
     select_lanes<A, false, true>(filled, address, &address[first_lane(warp.mask)], warp.mask);
@@ -203,9 +206,6 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
   if (is_local(space, address[0] + offset)) {
     const uint64_t window = space == ptx::Space::Local ? 0 : kLocalWindow;
     if (locate_local(warp, address, offset, window, bytes, pointer)) return Shape::Scattered;
-  } else if (!may_be_together(address, bytes) &&
-             locate_each(warp, op, address, bytes, access != Access::Read, pointer)) {
-    return Shape::Scattered;
   }
   const Pattern<A> pattern = pattern_of(address, bytes);
   const bool is_aligned = ((pattern.low_bits | offset) & (bytes - 1)) == 0;

@@ -59,7 +59,8 @@ bool goes_before(const Split& a, const Split& b) {
 }  // namespace
 
 const Op* Warp::step_masked(const Op* op) {
-  if (op->effect <= Effect::Scalar) return op->run(*this, op);
+  // Nobody looks at the registers of lanes that have ended.
+  if (op->effect <= Effect::Scalar || mask == alive) return op->run(*this, op);
   Op redirected = *op;
   redirected.d = kScratch;
   op->run(*this, &redirected);
@@ -145,7 +146,7 @@ bool Warp::pick() {
 }
 
 void Warp::run_alone(const Op* op) {
-  if (mask == kFullMask) {
+  if (mask == alive) {  // all, or those that have not ended
     while (op) op = op->run(*this, op);
   } else {
     while (op) op = step_masked(op);

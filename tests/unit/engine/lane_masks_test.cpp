@@ -47,17 +47,28 @@ std::string local_kernel(const std::string& space, const std::string& to_space) 
       "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u64 %rd2, array;\n" +
       to_space +
       "mov.u32 %r9, 0; mov.u64 %rd9, %rd2;\n"
-      "clear: st" + space + ".u32 [%rd9], 0; add.s64 %rd9, %rd9, 4; add.u32 %r9, %r9, 1;\n"
+      "clear: st" +
+      space +
+      ".u32 [%rd9], 0; add.s64 %rd9, %rd9, 4; add.u32 %r9, %r9, 1;\n"
       "setp.lt.u32 %p2, %r9, 16; @%p2 bra clear;\n"
       "and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 1; and.b32 %r3, %r1, 7;\n"
       "mad.wide.u32 %rd3, %r3, 4, %rd2; add.u32 %r4, %r1, 100;\n"
       "@%p1 bra odd;\n"
-      "st" + space + ".u32 [%rd2+60], %r4; ld" + space + ".u32 %r5, [%rd2+60];\n"
-      "st" + space + ".u8 [%rd3+33], %r5; bra join;\n"
-      "odd: st" + space + ".u32 [%rd3], %r4; ld" + space + ".u32 %r5, [%rd3];\n"
-      "st" + space + ".u16 [%rd2+58], %r5;\n"
+      "st" +
+      space + ".u32 [%rd2+60], %r4; ld" + space +
+      ".u32 %r5, [%rd2+60];\n"
+      "st" +
+      space +
+      ".u8 [%rd3+33], %r5; bra join;\n"
+      "odd: st" +
+      space + ".u32 [%rd3], %r4; ld" + space +
+      ".u32 %r5, [%rd3];\n"
+      "st" +
+      space +
+      ".u16 [%rd2+58], %r5;\n"
       "join: mov.u32 %r6, 0; mov.u32 %r7, 0;\n"
-      "sum: mul.wide.u32 %rd4, %r7, 4; add.s64 %rd5, %rd2, %rd4; ld" + space +
+      "sum: mul.wide.u32 %rd4, %r7, 4; add.s64 %rd5, %rd2, %rd4; ld" +
+      space +
       ".u32 %r8, [%rd5];\n"
       "mad.lo.u32 %r6, %r6, 31, %r8; add.u32 %r7, %r7, 1;\n"
       "setp.lt.u32 %p2, %r7, 16; @%p2 bra sum;\n"

@@ -34,12 +34,9 @@ struct Packed {
            static_cast<int>(rounding) << 20;
   }
   static Packed of(int64_t bits) {
-    return {static_cast<uint8_t>(bits),
-            static_cast<uint8_t>(bits >> 8),
-            (bits >> 16 & 1) != 0,
-            (bits >> 17 & 1) != 0,
-            (bits >> 18 & 1) != 0,
-            static_cast<Rounding>(bits >> 20)};
+    return {static_cast<uint8_t>(bits), static_cast<uint8_t>(bits >> 8),
+            (bits >> 16 & 1) != 0,      (bits >> 17 & 1) != 0,
+            (bits >> 18 & 1) != 0,      static_cast<Rounding>(bits >> 20)};
   }
 };
 
@@ -102,7 +99,7 @@ D to_integer(double value) {
                              : Limits::digits == 63 ? 0x1p63
                                                     : 0x1p64;
   constexpr double kLeast = std::is_signed_v<D> ? -kBeyond : 0;
-  constexpr D kNan = !kWide                 ? D{0}
+  constexpr D kNan = !kWide                ? D{0}
                      : std::is_signed_v<D> ? Limits::min()
                                            : static_cast<D>(D{1} << (sizeof(D) * 8 - 1));
   const bool fits = value >= kLeast && value < kBeyond;
@@ -119,10 +116,9 @@ const Op* run_to_integer(Warp& warp, const Op* op) {
   round_all(warp.lanes<S>(op->a), rounded, how.rounding, count);
   D* d = warp.lanes<D>(op->d);
   for (uint32_t i = 0; i < count; ++i)
-    d[i] = to_integer<D, sizeof(S) == 8 || sizeof(D) == 8>(rounded[i]);
+    d[i] = to_integer < D, sizeof(S) == 8 || sizeof(D) == 8 > (rounded[i]);
   return op + 1;
 }
-
 
 // By the bytes of both registers.
 Handler cast_handler(uint32_t from, uint32_t to) {
@@ -140,10 +136,10 @@ Handler cast_handler(uint32_t from, uint32_t to) {
 
 Handler small_to_float(uint32_t from, ptx::Type to) {
   const bool wide = to == ptx::Type::f64;
-  if (from == 4) return wide ? &run_small_to_float<uint32_t, double>
-                             : &run_small_to_float<uint32_t, float>;
-  if (from == 2) return wide ? &run_small_to_float<uint16_t, double>
-                             : &run_small_to_float<uint16_t, float>;
+  if (from == 4)
+    return wide ? &run_small_to_float<uint32_t, double> : &run_small_to_float<uint32_t, float>;
+  if (from == 2)
+    return wide ? &run_small_to_float<uint16_t, double> : &run_small_to_float<uint16_t, float>;
   return nullptr;
 }
 
