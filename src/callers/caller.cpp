@@ -84,6 +84,8 @@ bool PythonCall::take_array(const char* name, PyObject* value, bool written, ffi
       return fail("used_capsule", name, value);
     case Borrowed::too_new:
       return fail("too_new", name, value);
+    case Borrowed::no_memory:
+      return fail("no_memory", name, value);
     case Borrowed::refused_by_owner: {
       PyObject *type = nullptr, *error = nullptr, *traceback = nullptr;
       PyErr_Fetch(&type, &error, &traceback);

@@ -40,6 +40,14 @@ Borrowed open_capsule(BorrowedArray& to) {
   return Borrowed::yes;
 }
 
+bool lacks_memory(const ffi::DlTensor& tensor) {
+  if (tensor.data) return false;
+  for (int i = 0; i < tensor.ndim; ++i) {
+    if (tensor.sizes[i] == 0) return false;
+  }
+  return true;
+}
+
 void use_up(BorrowedArray& array) {
   PyObject* capsule = array.capsule.get();
   if (is_capsule(capsule, kVersioned)) {
@@ -100,7 +108,8 @@ Borrowed borrow(PyObject* array, BorrowedArray& to) {
       return Borrowed::not_an_array;
     }
   }
-  const Borrowed opened = open_capsule(to);
+  Borrowed opened = open_capsule(to);
+  if (opened == Borrowed::yes && lacks_memory(*to.tensor)) opened = Borrowed::no_memory;
   if (opened == Borrowed::yes && bare) use_up(to);
   return opened;
 }

@@ -44,7 +44,16 @@ struct BorrowedArray {
 };
 
 // not_a_capsule: what __dlpack__ returned.
-enum class Borrowed { yes, not_an_array, not_a_capsule, used_capsule, too_new, refused_by_owner };
+// no_memory: it has elements, and its pointer is null.
+enum class Borrowed {
+  yes,
+  not_an_array,
+  not_a_capsule,
+  used_capsule,
+  too_new,
+  no_memory,
+  refused_by_owner
+};
 
 // `array` has __dlpack__, or is a capsule itself. refused_by_owner: Python's error is set.
 Borrowed borrow(PyObject* array, BorrowedArray& to);

@@ -4,6 +4,7 @@ bits that torch gets?"""
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ import kiln
 from kiln._callers.schema import read_schema
 from kiln._fakes import shapes
 from kiln._fakes.syntax import DTYPES
-from kiln.errors import ArgumentError
+from kiln.errors import ArgumentError, KilnError
 from kiln.modules import library_of
 
 HERE = Path(__file__).resolve().parent
@@ -100,6 +101,48 @@ def test_a_capsule_is_used_once(ops, arrays):
     assert numpy.array_equal(ops.mixed(capsule, b), ops.mixed(a, b))
     with pytest.raises(ArgumentError, match=r"(?s)was used before.*once.*x\.__dlpack__\(\)"):
         ops.mixed(capsule, b)
+
+
+class ForgedTensor(ctypes.Structure):
+    """A DLManagedTensor, as DLPack lays it out."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("destroy", ctypes.c_void_p),
+    ]
+
+
+@pytest.mark.parametrize("where", ["first", "second"])
+def test_a_capsule_without_memory(ops, arrays, where):
+    shape = (ctypes.c_int64 * 1)(1000)
+    forged = ForgedTensor(device_type=1, ndim=1, code=2, bits=32, lanes=1, shape=shape)
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
+    capsule = make(ctypes.addressof(forged), b"dltensor", None)
+    given = (capsule, arrays[1]) if where == "first" else (arrays[0], capsule)
+    with pytest.raises(
+        ArgumentError, match=r"(?s)null pointer.*fix: pass an array that owns memory"
+    ):
+        ops.mixed(*given)
+    # No elements need no memory: the op itself is asked.
+    shape[0] = 0
+    empty = numpy.empty(0, numpy.float32)
+    capsule = make(ctypes.addressof(forged), b"dltensor", None)
+    with pytest.raises(KilnError, match=r"the grid \(0,1,1\) is empty"):
+        ops.mixed(*((capsule, empty) if where == "first" else (empty, capsule)))
 
 
 BAD = {

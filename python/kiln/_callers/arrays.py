@@ -173,7 +173,7 @@ def fail(kind: str, schema: str, parameter: str, value: Any, text: str) -> None:
         raise KilnError(*split_error(text))
     if kind == "refused":
         raise ArgumentError(what, *_refused(*value))
-    if kind in ("used_capsule", "too_new", "read_only"):
+    if kind in _CAPSULES:
         raise ArgumentError(what, *_CAPSULES[kind])
     if kind in ("type", "not_an_array"):
         shown = type(value).__name__
@@ -203,6 +203,10 @@ _CAPSULES = {
     "too_new": (
         "its DLPack capsule has a version other than 1",
         "pass an array of a library that speaks DLPack 1",
+    ),
+    "no_memory": (
+        "its DLPack capsule has elements, and a null pointer for their memory",
+        "pass an array that owns memory; a capsule without memory has a shape with a 0",
     ),
     "read_only": (
         "the op writes to it, and the array is read-only",
