@@ -150,6 +150,15 @@ __global__ void vote_of_half(unsigned* y) {
     vote = __ballot_sync(~0u, y[threadIdx.x] == 0);  // expect missing-member #went-past
   y[threadIdx.x] = vote;
 }
+// The others have left before it. Their store and the one behind the vote become one instruction.
+__global__ void vote_of_the_rest_good(unsigned* y) {
+  if (threadIdx.x >= 16) {
+    y[threadIdx.x] = 0;
+    return;
+  }
+  const unsigned vote = __ballot_sync(~0u, y[threadIdx.x] == 0);
+  y[threadIdx.x] = vote;
+}
 __global__ void sync_of_half(int* y) {
   __shared__ int tile[16];
   if (threadIdx.x < 16) {
@@ -289,6 +298,7 @@ void device() {
   ended_reader<<<1, 128>>>(x, y);
   ended_reader_good<<<1, 128>>>(x, y);
   vote_of_half<<<1, 32>>>(made<unsigned>(32));
+  vote_of_the_rest_good<<<1, 32>>>(made<unsigned>(32));
   vote_of_rest_good<<<1, 32>>>(made<unsigned>(32), made<unsigned>(1), 20);
   sync_of_half<<<1, 32>>>(y);
   sync_of_half_good<<<1, 32>>>(y);

@@ -93,6 +93,45 @@ __global__ void dynamic_not_requested_good(float* y) {
   if (threadIdx.x == 0) y[0] = room[0];
 }
 
+// The bytes are there, and are another array's.
+__global__ void shared_into_neighbour(float* y, int n) {
+  __shared__ float first[32], tile[32], last[32];
+  first[threadIdx.x] = last[threadIdx.x] = tile[threadIdx.x] = 1;
+  __syncthreads();
+  y[threadIdx.x] = tile[threadIdx.x + n];  // expect out-of-bounds #shared-into-neighbour
+  y[threadIdx.x] +=
+      tile[static_cast<int>(threadIdx.x) - n];  // expect out-of-bounds #shared-before-begin
+  y[threadIdx.x] += first[threadIdx.x] + last[threadIdx.x];
+}
+__global__ void shared_into_neighbour_good(float* y, int n) {
+  __shared__ float first[32], tile[32], last[32];
+  first[threadIdx.x] = last[threadIdx.x] = tile[threadIdx.x] = 1;
+  __syncthreads();
+  const float* other = n > 1 ? first : last;  // either of two
+  const float* behind = tile - n;             // no element of it is read before the first
+  for (int i = 0; i < 32; ++i) y[threadIdx.x] += other[i] + behind[i + n];
+  y[threadIdx.x] += tile[(threadIdx.x + n) % 32] + first[threadIdx.x ^ 1] + last[31];
+}
+
+__global__ void shared_into_dynamic(float* y, int n) {
+  __shared__ float tile[32];
+  extern __shared__ float more[];
+  tile[threadIdx.x] = more[threadIdx.x] = 1;
+  __syncthreads();
+  if (threadIdx.x == 0) atomicAdd(&tile[n], 1.f);  // expect out-of-bounds #shared-into-dynamic
+  if (threadIdx.x == 1) y[1] = more[-n];           // expect out-of-bounds #dynamic-before-begin
+  y[threadIdx.x] = tile[threadIdx.x] + more[threadIdx.x];
+}
+__global__ void shared_into_dynamic_good(float* y, int n) {
+  __shared__ float tile[33];
+  extern __shared__ float more[];
+  tile[threadIdx.x] = more[threadIdx.x + n] = 1;
+  __syncthreads();
+  const float* middle = more + n;
+  if (threadIdx.x == 0) tile[n] = 1;
+  if (threadIdx.x == 1) y[1] = middle[-n + static_cast<int>(threadIdx.x) - 1 + n];
+}
+
 __global__ void local_past_end(float* y, int at) {
   float own[8];
   for (int i = 0; i < 8; ++i) own[(i + at) % 8] = static_cast<float>(i);
@@ -245,6 +284,10 @@ void other_spaces() {
   shared_past_end_good<<<1, kThreads>>>(y, 1);
   dynamic_not_requested<<<1, 32>>>(y);
   dynamic_not_requested_good<<<1, 32, 128>>>(y);
+  shared_into_neighbour<<<1, 32>>>(y, 1);
+  shared_into_neighbour_good<<<1, 32>>>(y, 1);
+  shared_into_dynamic<<<1, 32, 128>>>(y, 32);
+  shared_into_dynamic_good<<<1, 32, 256>>>(y, 32);
   local_past_end<<<1, 32>>>(y, 3);
   local_past_end_good<<<1, 32>>>(y, 3);
   int* out = made<int>(1);

@@ -129,6 +129,29 @@ __global__ void arrives_in_vain(float* y) {
     asm volatile("bar.arrive 2, 64;" ::: "memory");  // expect barrier-count #arrives-in-vain
 }
 
+__global__ void arrives_again(float* y) {
+  y[threadIdx.x] = 1;
+  if (threadIdx.x < 32) {
+    asm volatile("bar.arrive 3, 64;" ::: "memory");  // expect barrier-count #arrives-again
+    asm volatile("bar.arrive 3, 64;" ::: "memory");  // expect barrier-count #arrives-again
+  }
+}
+// Each round is handed back before the next begins.
+__global__ void arrives_again_good(float* y) {
+  __shared__ float tile[32];
+  for (int round = 0; round < 4; ++round) {
+    if (threadIdx.x < 32) {
+      if (round) named_sync(4, 64);
+      tile[threadIdx.x] = static_cast<float>(round);
+      named_arrive(3, 64);
+    } else {
+      named_sync(3, 64);
+      y[threadIdx.x] += tile[63 - threadIdx.x];
+      if (round < 3) named_arrive(4, 64);
+    }
+  }
+}
+
 __global__ void named_good(float* y) {
   if (threadIdx.x < 32) {
     y[threadIdx.x] = 1;
@@ -243,6 +266,24 @@ __global__ void arrives_before_init() {
   asm volatile("{.reg .b64 t; mbarrier.arrive.shared.b64 t, [%0];}" ::"r"(other) : "memory");
 }
 
+// One warp sets it up, another uses it: which comes first is not said.
+__global__ void unordered_init() {
+  __shared__ unsigned long long gate;
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(&gate));
+  if (threadIdx.x == 0)
+    // expect-next mbarrier-misuse #unordered-init
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at), "r"(2) : "memory");
+  if (threadIdx.x == 32)
+    // expect-next mbarrier-misuse #unordered-init
+    asm volatile("{.reg .b64 t; mbarrier.arrive.shared.b64 t, [%0];}" ::"r"(at) : "memory");
+}
+__global__ void unordered_init_good() {
+  __shared__ unsigned long long gate;
+  if (threadIdx.x == 0) make(&gate, 2);
+  __syncthreads();
+  if (threadIdx.x == 32) arrive(&gate);
+}
+
 __global__ void arrives_too_often() {
   __shared__ unsigned long long gate;
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(&gate));
@@ -339,6 +380,8 @@ void blocks() {
   lock_then_barrier_good<<<4, kThreads>>>(lock, lock + 1);
   count_of_a_part<<<1, kThreads>>>(y, 20);
   arrives_in_vain<<<1, kThreads>>>(y);
+  arrives_again<<<1, 64>>>(y);
+  arrives_again_good<<<1, 64>>>(y);
   named_good<<<1, kThreads>>>(y);
 }
 
@@ -363,6 +406,8 @@ void lanes() {
 void mbarriers() {
   int* y = made<int>(kThreads);
   arrives_before_init<<<1, 1>>>();
+  unordered_init<<<1, 64>>>();
+  unordered_init_good<<<1, 64>>>();
   arrives_too_often<<<1, 32>>>();
   made_twice<<<1, 1>>>();
   mbarrier_good<<<1, kThreads>>>(y);

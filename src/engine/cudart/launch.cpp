@@ -142,10 +142,13 @@ namespace {
 }
 
 // What the decoder has to put in for these events.
-uint8_t decoded_events(uint32_t wanted) {
+uint8_t decoded_events(Kernel& kernel, uint32_t wanted) {
   // Groups of what the engine does at once leave no Op of their own.
   if (wanted & kAsyncEvents) wanted |= kSyncEvents;
-  return static_cast<uint8_t>(wanted & kDecodedEvents);
+  const uint32_t decoded = wanted & kDecodedEvents;
+  // A kernel without variables in shared memory has none that it could leave.
+  const bool by_name = decoded == kVariableEvents && kernel.any() && kernel.static_shared_bytes();
+  return static_cast<uint8_t>(decoded == kVariableEvents && !by_name ? 0 : decoded);
 }
 
 // As cudaLaunchKernel does: the caller's variables may change once it returns.
@@ -179,7 +182,7 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   const bool fill_warps = dim.x % kWarpSize == 0 || (dim.y == 1 && dim.z == 1);
   const bool narrow = !fill_warps && dim.x < kWarpSize && std::has_single_bit(dim.x) &&
                       (dim.z == 1 || uint64_t{dim.x} * dim.y % kWarpSize == 0);
-  const Variant variant{for_rows && fill_warps, decoded_events(wanted), for_rows && narrow};
+  const Variant variant{for_rows && fill_warps, decoded_events(kernel, wanted), for_rows && narrow};
   auto decoded = kernel.program(variant);
   if (!decoded) return {kNotSupported, format(decoded.error()), false};
   const Program& program = **decoded;

@@ -391,7 +391,30 @@ void Lowering::announce_stretch(uint32_t index) {
   op.imm = stretch_length_[index];
 }
 
+void Lowering::announce_variable(const Op& op, AccessKind kind, uint32_t bytes) {
+  if (!(variant_.events & kVariableEvents)) return;
+  const auto space = static_cast<ptx::Space>(op.z);
+  if (space != ptx::Space::Shared && space != ptx::Space::Generic) return;
+  if (!shared_bases_) {
+    shared_bases_.emplace(body_, matches_, [this](std::string_view name) {
+      return shared_.contains(name) || image_.shared_variable(name);
+    });
+  }
+  const std::string_view name = shared_bases_->of(*ins_);
+  const auto& known = program_.shared_variables;
+  const auto found = std::ranges::find(known, name, &SharedVariable::name);
+  if (name.empty() || found == known.end()) return;
+  Op& event = emit(&run_variable_event);
+  event.a = op.a;
+  event.imm = op.imm;
+  event.x = op.x;
+  event.z = op.z;
+  event.data = own(VariableSite{*found, kind, bytes});
+  ++events_;
+}
+
 void Lowering::announce(const Op& op, AccessKind kind, uint32_t bytes, bool async) {
+  announce_variable(op, kind, bytes);
   if (!(variant_.events & kAccessEvents)) return;
   const bool atomic = kind == AccessKind::Atomic || kind == AccessKind::Reduction;
   const Order order = order_of(*ins_, atomic);

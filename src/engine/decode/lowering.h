@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/decode/shared_bases.h"
 #include "engine/machine/affine.h"
 #include "engine/machine/events.h"
 #include "engine/program/program.h"
@@ -158,6 +160,8 @@ class Lowering {
   Status lower_instruction(uint32_t index);
   void announce_instruction(const ptx::Instruction& ins);
   void announce_stretch(uint32_t index);
+  // Where the access is to a shared variable that is known here.
+  void announce_variable(const Op& op, AccessKind kind, uint32_t bytes);
   void finish_guard(uint32_t index, size_t guard_op);
   Status match_forms();
   void count_definitions();
@@ -186,7 +190,8 @@ class Lowering {
   std::set<uint32_t> materialized_;  // headers whose lanes some Op wants
   const ptx::Instruction* ins_ = nullptr;
   ptx::FormMatch match_;
-  std::vector<ptx::FormMatch> matches_;  // by instruction
+  std::vector<ptx::FormMatch> matches_;      // by instruction
+  std::optional<SharedBases> shared_bases_;  // once it is asked for
   std::string refusal_;
   std::vector<Place> places_;
   std::vector<uint32_t> definitions_;

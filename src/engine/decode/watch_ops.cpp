@@ -14,6 +14,11 @@ const Op* run_access_event(Warp& warp, const Op* op) {
   return op + 1;
 }
 
+const Op* run_variable_event(Warp& warp, const Op* op) {
+  check_variable(warp, op, *static_cast<const VariableSite*>(op->data));
+  return op + 1;
+}
+
 const Op* run_instruction_event(Warp& warp, const Op* op) {
   InstructionEvent event{actor(warp, op), warp.mask};
   if (op->y) {

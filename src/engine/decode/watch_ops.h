@@ -15,6 +15,9 @@ namespace kiln::engine {
 // Op::data is an AccessSite; the address is in a, imm, x, z as in the Op that follows.
 const Op* run_access_event(Warp& warp, const Op* op);
 
+// Op::data is a VariableSite, the address as above.
+const Op* run_variable_event(Warp& warp, const Op* op);
+
 // a: the predicate of the guard, where y is set; x: it is negated.
 const Op* run_instruction_event(Warp& warp, const Op* op);
 

@@ -22,18 +22,19 @@ namespace kiln::engine {
 enum EventBit : uint32_t {
   kAccessEvents = 1,
   kInstructionEvents = 2,
-  kValueEvents = 4,     // what strong loads and atomics read
-  kSyncEvents = 8,      // barriers, `*.sync` instructions, lanes that end
-  kControlEvents = 16,  // branches, calls, returns
-  kStretchEvents = 32,  // instructions, counted by stretches
-  kFenceEvents = 64,
-  kAsyncEvents = 128,
-  kMbarrierEvents = 256,
-  kBlockEvents = 512,
-  kHostEvents = 1024,
+  kValueEvents = 4,      // what strong loads and atomics read
+  kSyncEvents = 8,       // barriers, `*.sync` instructions, lanes that end
+  kControlEvents = 16,   // branches, calls, returns
+  kStretchEvents = 32,   // instructions, counted by stretches
+  kVariableEvents = 64,  // faults: accesses that leave the shared variable of their address
+  kFenceEvents = 128,
+  kAsyncEvents = 256,
+  kMbarrierEvents = 512,
+  kBlockEvents = 1024,
+  kHostEvents = 2048,
 };
 constexpr uint32_t kDecodedEvents = kAccessEvents | kInstructionEvents | kValueEvents |
-                                    kSyncEvents | kControlEvents | kStretchEvents;
+                                    kSyncEvents | kControlEvents | kStretchEvents | kVariableEvents;
 static_assert(kDecodedEvents < Variant::kCount / 4);
 
 // Who does it: lanes of a warp, at an instruction. `program->sites[site]` is its source line.
@@ -307,6 +308,9 @@ struct FaultEvent {
   uint64_t address = 0;  // of Index: of the View's data, a generic one
   uint32_t bytes = 0;
   uint64_t limit = 0;  // bytes of the block's shared memory, or of the thread's local memory
+  // Of Bounds in shared memory: the bytes are there, and those of another variable than the one
+  // that the address was made of. Else null.
+  const SharedVariable* variable = nullptr;
   int64_t index = 0, size = 0, dimension = 0;  // of Index
   const std::string* text = nullptr;           // of the last two: as the program reads it
   const std::vector<Waiter>* waiters = nullptr;

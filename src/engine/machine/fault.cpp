@@ -173,6 +173,20 @@ const Op* out_of_bounds(Warp& warp, const Op* op, uint32_t lane, ptx::Space spac
   return warp.fault(op, kIllegalAddress, lane, text);
 }
 
+void left_variable(const Warp& warp, const Op* op, uint32_t lane, const VariableSite& site,
+                   uint64_t address, uint64_t size) {
+  FaultEvent event;
+  event.kind = FaultKind::Bounds;
+  event.code = kIllegalAddress;
+  event.space = ptx::Space::Shared;
+  event.access = site.kind;
+  event.address = address;
+  event.bytes = site.bytes;
+  event.limit = size;
+  event.variable = &site.variable;
+  recovered(warp, op, lane, event);
+}
+
 const Op* index_out_of_bounds(Warp& warp, const Op* op, uint32_t lane, int64_t index, int64_t size,
                               int64_t dimension, uint64_t data) {
   FaultEvent event;

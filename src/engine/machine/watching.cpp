@@ -102,6 +102,54 @@ void deliver_access(Warp& warp, const Op* op, const AccessSite& site) {
   warp.block->grid->sink->on(event);
 }
 
+namespace {
+
+// Whether the bytes of all lanes, active or not, begin at most `most` behind `begin`.
+bool all_inside(const AccessEvent& event, uint64_t begin, uint64_t most) {
+  const auto inside = [&](uint32_t lane) { return event.address(lane) - begin <= most; };
+  constexpr uint32_t kLast = kWarpSize - 1;
+  switch (event.shape) {
+    case AddressShape::Uniform:
+      return inside(0);
+    case AddressShape::Run:
+      return inside(0) && inside(kLast);
+    case AddressShape::Rows:
+      return inside(0) && inside(event.row_lanes - 1) && inside(kWarpSize - event.row_lanes) &&
+             inside(kLast);
+    case AddressShape::Lanes:
+      break;
+  }
+  uint32_t beyond = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) beyond |= event.addresses[i] - begin > most ? 1 : 0;
+  return beyond == 0;
+}
+
+}  // namespace
+
+void check_variable(Warp& warp, const Op* op, const VariableSite& site) {
+  AccessEvent event;
+  uint64_t lanes[kWarpSize];
+  read_addresses(warp, op, &event, lanes);
+  const Grid& grid = *warp.block->grid;
+  const bool dynamic = site.variable.bytes == 0;
+  const uint64_t from =
+      dynamic ? grid.shared_bytes - grid.dynamic_shared_bytes : site.variable.offset;
+  const uint64_t size = dynamic ? warp.block->shared_bytes - from : site.variable.bytes;
+  const bool generic = static_cast<ptx::Space>(op->z) == ptx::Space::Generic;
+  const uint64_t begin = from | (generic ? kSharedWindow : 0);
+  if (size >= site.bytes && all_inside(event, begin, size - site.bytes)) return;
+  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    const uint64_t address = event.address(lane);
+    if (size >= site.bytes && address - begin <= size - site.bytes) continue;
+    const uint64_t in_block = generic ? address ^ kSharedWindow : address;
+    // What the block does not have is reported when it is accessed.
+    if (in_block > warp.block->shared_bytes || warp.block->shared_bytes - in_block < site.bytes)
+      continue;
+    left_variable(warp, op, lane, site, in_block, size);
+  }
+}
+
 void lane_addresses(Warp& warp, const Op* op, uint64_t (&addresses)[kWarpSize]) {
   AccessEvent event;
   read_addresses(warp, op, &event, addresses);

@@ -32,6 +32,15 @@ inline void watch_access(Warp& warp, const Op* op, const AccessSite& site) {
   if (sink_for(warp, kAccessEvents)) deliver_access(warp, op, site);
 }
 
+// An access to shared memory whose address was made of a variable's.
+struct VariableSite {
+  SharedVariable variable;
+  AccessKind kind;
+  uint32_t bytes;  // of each lane
+};
+// Reports active lanes whose bytes are inside the block's memory, and not inside the variable.
+void check_variable(Warp& warp, const Op* op, const VariableSite& site);
+
 // Where each active lane is, as deliver_access() finds it: the others are not set.
 void lane_addresses(Warp& warp, const Op* op, uint64_t (&addresses)[kWarpSize]);
 
@@ -73,6 +82,10 @@ inline void watch_call(const Warp& warp, const Op* op, const Program& callee, bo
                                   const uint32_t* members, const int8_t* sources = nullptr);
 // Members that stand elsewhere in the same function, when lanes begin to wait for them at `op`.
 [[gnu::cold]] void deliver_absent(const Warp& warp, const Op* op, uint32_t members);
+
+// The kernel goes on, whatever the sink says.
+[[gnu::cold]] void left_variable(const Warp& warp, const Op* op, uint32_t lane,
+                                 const VariableSite& site, uint64_t address, uint64_t size);
 
 // A fault that nobody can go on behind.
 [[gnu::cold]] void deliver_fault(const Warp& warp, const Op* op, int code, uint32_t lane,

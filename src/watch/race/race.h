@@ -84,6 +84,7 @@ class RaceChecker : public engine::Sink, private race::Reporter {
             const race::Party& second, uint64_t address);
   results::FindingPlace place_of(const race::Party& party) const;
   bool is_memory(uint64_t address) const;
+  bool sets_up(const race::Place& a, const race::Place& b) const;
   // Notes, where no other pair of the same lines is an error.
   void report_notes();
 

@@ -91,6 +91,16 @@ std::string advice_of(const SiteTable& sites, const Place& a, const Place& b, Di
 
 }  // namespace
 
+// Of two accesses to shared memory: one sets up an mbarrier, and the other uses it. Where barriers
+// are checked, that is a mistake of theirs, in whatever order the two ran.
+bool RaceChecker::sets_up(const Place& a, const Place& b) const {
+  const auto is = [&](const Place& place, std::string_view what) {
+    return place.site != kNoSite && collector_.sites()[place.site].opcode.starts_with(what);
+  };
+  const bool a_sets = is(a, "mbarrier.init"), b_sets = is(b, "mbarrier.init");
+  return a_sets != b_sets && is(a, "mbarrier") && is(b, "mbarrier") && collector_.checks("sync");
+}
+
 bool RaceChecker::is_memory(uint64_t address) const {
   const LaunchEvent* launch = collector_.launch();
   if (!launch) return true;
@@ -119,11 +129,12 @@ void RaceChecker::race(const Party& earlier, const Party& later, uint64_t addres
   const Place& a = places_[earlier.key.place()];
   const Place& b = places_[later.key.place()];
   const bool streams = earlier.block < launch_uid_ || !running_ || later.block < launch_uid_;
-  const Rule rule = a.frees || b.frees   ? Rule::FreedInUse
-                    : streams            ? Rule::StreamRace
-                    : same_value         ? Rule::SameValueRace
-                    : is_shared(address) ? Rule::SharedRace
-                                         : Rule::GlobalRace;
+  const Rule rule = a.frees || b.frees    ? Rule::FreedInUse
+                    : streams             ? Rule::StreamRace
+                    : same_value          ? Rule::SameValueRace
+                    : !is_shared(address) ? Rule::GlobalRace
+                    : sets_up(a, b)       ? Rule::MbarrierMisuse
+                                          : Rule::SharedRace;
   const bool host = a.site == kNoSite || b.site == kNoSite;
   // A race in a loop is found a million times, and is one finding.
   const bool same_block = earlier.block == later.block;
@@ -195,6 +206,12 @@ void RaceChecker::fill(results::Finding& finding, Rule rule, const Party& first,
   const Place& a = places_[first.key.place()];
   const Place& b = places_[second.key.place()];
   const LaunchEvent* launch = collector_.launch();
+  if (rule == Rule::MbarrierMisuse) {
+    const bool first_sets = a.kind == AccessKind::Store;
+    describe_unordered_setup(finding, place_of(first_sets ? second : first),
+                             place_of(first_sets ? first : second));
+    return;
+  }
   finding.places = {place_of(first), place_of(second)};
   const uint32_t bytes = 1u << std::min(first.key.size_log2(), second.key.size_log2());
   std::string what = is_shared(address) ? "shared memory" : "global memory";

@@ -60,6 +60,7 @@ Finding* Collector::found(Rule rule, SiteId first, SiteId second, std::string_vi
   const auto number = static_cast<uint32_t>(rule);
   counts_.resize(results::rules().size());
   ++counts_[number];
+  ++times_;
   uint64_t low = sites_[first].line_id, high = sites_[second].line_id;
   if (low > high) std::swap(low, high);
   const Key key{low << 32 | high, number, text.empty() ? 0 : std::hash<std::string_view>()(text)};

@@ -10,10 +10,12 @@
 //   }
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -74,9 +76,14 @@ class Collector : public engine::Sink {
 
   // All so far, with the totals.
   const results::Findings& findings();
+  bool checks(std::string_view name) const {
+    return std::ranges::find(findings_.checks, name) != findings_.checks.end();
+  }
   void set_checks(std::vector<std::string> names) { findings_.checks = std::move(names); }
   // New ones since the last call of this.
   bool take_news() { return std::exchange(news_, false); }
+  // Rises with each finding, known or not.
+  uint64_t times() const { return times_; }
   // Called when a finding comes after new ones, which are whole by then: a kernel may run until the
   // process is killed.
   void on_more(std::function<void()> write) { on_more_ = std::move(write); }
@@ -112,6 +119,7 @@ class Collector : public engine::Sink {
   std::unordered_map<Key, size_t, KeyHash> known_;  // to the index in findings_
   std::vector<int64_t> counts_;                     // by rule
   bool news_ = false;
+  uint64_t times_ = 0;
   std::function<void()> on_more_;
   std::vector<std::function<void()>> at_end_, at_fork_;
 };

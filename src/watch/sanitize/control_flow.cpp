@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/sanitize/control_flow.h"
 
+#include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "ptx/forms.h"
@@ -30,6 +32,32 @@ void each_next(const ptx::Body& body, size_t at, Then then) {
   }
 }
 
+// The lines of PTX, from the body's first, that stand below a .loc of line 0: what a compiler made
+// of several lines of the source has no line of its own.
+std::vector<bool> lines_without_source(std::string_view text) {
+  std::vector<bool> without;
+  bool zero = false;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.starts_with(".loc")) {
+      const size_t file = line.find_first_of("0123456789");
+      const size_t space = std::min(line.find_first_of(" \t", file), line.size());
+      const size_t number = std::min(line.find_first_not_of(" \t", space), line.size());
+      zero = line.substr(number).starts_with("0 ") || line.substr(number).starts_with("0\t");
+    }
+    without.push_back(zero);
+  }
+  return without;
+}
+
+bool leaves(const ptx::Instruction& instruction) {
+  const auto match = ptx::match_form(instruction);
+  return match && ptx::forms()[match->form].lowering.starts_with("leave");
+}
+
 }  // namespace
 
 bool leads_to(const engine::Program& program, uint32_t from_site, uint32_t to_site) {
@@ -54,6 +82,33 @@ bool leads_to(const engine::Program& program, uint32_t from_site, uint32_t to_si
     each_next(*body, at, reach);
   }
   return false;
+}
+
+bool is_merged_end(const engine::Program& program, uint32_t site) {
+  if (!program.function || !program.module) return false;
+  const auto body = ptx::parse_body(*program.module, *program.function);
+  if (!body) return false;
+  const std::vector<bool> without = lines_without_source(program.function->body_text);
+  std::vector<bool> seen(body->instructions.size());
+  std::vector<size_t> open;
+  const auto reach = [&](size_t index) {
+    if (index >= seen.size() || seen[index]) return;
+    seen[index] = true;
+    open.push_back(index);
+  };
+  for (size_t i = 0; i < body->instructions.size(); ++i) {
+    if (body->instructions[i].line == program.sites[site].ptx_line) reach(i);
+  }
+  while (!open.empty()) {
+    const size_t at = open.back();
+    open.pop_back();
+    const ptx::Instruction& instruction = body->instructions[at];
+    const size_t line = instruction.line - program.function->body_line;
+    const bool merged = line < without.size() && without[line];
+    if (!merged && !leaves(instruction)) return false;
+    each_next(*body, at, reach);
+  }
+  return true;
 }
 
 }  // namespace kiln::watch

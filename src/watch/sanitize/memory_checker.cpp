@@ -193,6 +193,8 @@ void MemoryChecker::bad_address(const FaultEvent& fault) {
                                          fault.address - freed->begin, bytes_text(freed->bytes),
                                          freed->by));
     finding->advice = "free the memory after the last kernel that uses it";
+  } else if (fault.variable) {
+    left_variable(fault, *finding);
   } else if (!global) {
     finding->object = shared_object(launch, fault.address, fault.bytes);
     if (fault.space == ptx::Space::Local) finding->object.reset();
@@ -216,6 +218,22 @@ void MemoryChecker::bad_address(const FaultEvent& fault) {
   }
   finding->places.push_back(
       collector_.place(site, who(launch.number, fault.by, lane_of(fault)), action_of(fault)));
+}
+
+// The bytes are those of another variable of the block.
+void MemoryChecker::left_variable(const FaultEvent& fault, Finding& finding) {
+  const LaunchEvent& launch = *collector_.launch();
+  const FindingObject hit = shared_object(launch, fault.address, fault.bytes);
+  const bool dynamic = fault.variable->bytes == 0;
+  const uint64_t begin =
+      dynamic ? launch.shared_bytes - launch.dynamic_shared_bytes : fault.variable->offset;
+  finding.object = shared_object(launch, begin, fault.bytes);
+  finding.object->index.clear();
+  finding.notes.push_back(distance_text(*finding.object, {begin, begin + fault.limit, true, ""},
+                                        fault.address, fault.bytes));
+  if (!hit.name.empty() && hit.name != finding.object->name)
+    finding.notes.push_back(fmt::format("there lies {}", indexed_text_of(hit)));
+  finding.advice = "compare the index with the size of the array before the access";
 }
 
 void MemoryChecker::on(const HostEvent& event) {

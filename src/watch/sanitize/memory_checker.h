@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which accesses are wrong by their address? The engine checks each address anyway, and asks its
-// sink before it stops the kernel; so this checker needs no event of a good access and costs
-// nothing where all is well. Frees and copies come as the host's events.
+// sink before it stops the kernel; so this checker needs no event of a good access. Only accesses
+// to shared variables cost something where all is well: the engine compares them with the variable
+// that they name. Frees and copies come as the host's events.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ class MemoryChecker : public engine::Sink {
  public:
   explicit MemoryChecker(Collector& collector) : collector_(collector) {}
 
-  uint32_t wanted() const override { return engine::kHostEvents; }
+  uint32_t wanted() const override { return engine::kHostEvents | engine::kVariableEvents; }
   void on(const engine::HostEvent& event) override;
   // Notes it; the Collector answers.
   bool recovers(const engine::FaultEvent& fault) override;
@@ -46,6 +47,7 @@ class MemoryChecker : public engine::Sink {
   void bad_alignment(const engine::FaultEvent& fault);
   void bad_address(const engine::FaultEvent& fault);
   void bad_write(const engine::FaultEvent& fault);
+  void left_variable(const engine::FaultEvent& fault, results::Finding& finding);
   void bad_free(const engine::HostEvent& event);
   void bad_copy(const engine::HostEvent& event);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "engine/machine/fault.h"
 
@@ -83,5 +84,14 @@ std::string text_of(const FindingObject& object) {
 }
 
 std::string indexed_text_of(const FindingObject& object) { return text_of(object) + object.index; }
+
+void describe_unordered_setup(results::Finding& finding, results::FindingPlace use,
+                              results::FindingPlace setup) {
+  use.action = "used here";
+  setup.action = "set up here";
+  finding.message = "mbarrier is used before it is set up, or nothing orders the two";
+  finding.places = {std::move(use), std::move(setup)};
+  finding.advice = "let all that use it pass a barrier behind the setup: __syncthreads()";
+}
 
 }  // namespace kiln::watch

@@ -19,4 +19,8 @@ std::string text_of(const results::FindingObject& object);
 // The same with the index: "tensor 'x'[3]"
 std::string indexed_text_of(const results::FindingObject& object);
 
+// Nothing orders the use of an mbarrier behind its setup: found by what ran first, or as a race.
+void describe_unordered_setup(results::Finding& finding, results::FindingPlace use,
+                              results::FindingPlace setup);
+
 }  // namespace kiln::watch

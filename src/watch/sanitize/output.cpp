@@ -48,9 +48,10 @@ void show_paths_of_here(results::Findings& findings) {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// If every launch has new findings, not every launch rewrites the file.
-constexpr auto kBetweenWrites = std::chrono::seconds(1);
-constexpr size_t kFirstWrites = 20;
+// A process may end without a word (_exit, a signal): what is found is written at once. Where that
+// takes more than this part of the time, and more than this time, it waits.
+constexpr int kPartForWrites = 5;
+constexpr auto kFreeForWrites = std::chrono::milliseconds(500);
 
 class Output : public engine::Sink {
  public:
@@ -65,7 +66,10 @@ class Output : public engine::Sink {
   }
   void on(const engine::LaunchEvent& event) override {
     if (!event.ended) own_process();
-    if (event.ended) write_news(false);
+    if (event.ended) {
+      pending_ |= collector_.times() != written_times_;
+      write_news(false);
+    }
   }
   void on(const engine::BlockEvent&) override {
     if (!folder_.empty()) write_news(false);
@@ -91,7 +95,10 @@ class Output : public engine::Sink {
     if (getpid() == process_) return;
     process_ = getpid();
     collector_.forget();
-    printed_ = writes_ = 0;
+    printed_ = 0;
+    written_times_ = collector_.times();
+    began_ = Clock::now();
+    spent_ = {};
   }
 
   void write_news(bool at_end) {
@@ -101,12 +108,13 @@ class Output : public engine::Sink {
       return;
     }
     pending_ |= news;
+    if (!at_end && !pending_) return;
     const auto now = Clock::now();
-    if (!at_end && (!pending_ || (writes_ >= kFirstWrites && now - last_ < kBetweenWrites))) return;
+    if (!at_end && spent_ > kFreeForWrites && spent_ * kPartForWrites > now - began_) return;
     pending_ = false;
-    last_ = now;
-    ++writes_;
+    written_times_ = collector_.times();
     write_file();
+    spent_ += Clock::now() - now;
   }
 
   void print() {
@@ -150,9 +158,11 @@ class Output : public engine::Sink {
   Collector& collector_;
   std::string folder_;
   pid_t process_ = getpid();
-  size_t printed_ = 0, writes_ = 0;
+  size_t printed_ = 0;
+  uint64_t written_times_ = 0;  // Collector::times() of what was written
   bool pending_ = false, failed_ = false;
-  Clock::time_point last_;
+  Clock::time_point began_ = Clock::now();
+  Clock::duration spent_{};
 };
 
 Output* at_end = nullptr;

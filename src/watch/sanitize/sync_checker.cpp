@@ -8,6 +8,7 @@
 #include <set>
 
 #include "watch/sanitize/control_flow.h"
+#include "watch/sanitize/objects.h"
 
 namespace kiln::watch {
 
@@ -65,9 +66,11 @@ Who SyncChecker::first_of(uint64_t number, uint32_t warp, uint32_t mask) const {
 }
 
 void SyncChecker::on(const BlockEvent& event) {
-  if (!event.ended || stopped_ || !collector_.launch()) return;
+  if (!event.ended || !collector_.launch()) return;
   const auto found = blocks_.find(event.block);
   if (found == blocks_.end()) return;
+  report_early(event.block, found->second, nullptr);
+  if (stopped_) return;
   for (uint32_t id = 0; id < found->second.barriers.size(); ++id) {
     const std::vector<Arrival>& left = found->second.barriers[id];
     if (left.empty()) continue;
@@ -140,7 +143,8 @@ void SyncChecker::completes(const SyncEvent& event) {
     std::vector<Arrival> of_warp;
     std::ranges::copy_if(arrivals, std::back_inserter(of_warp),
                          [&](const Arrival& each) { return each.warp == arrival.warp; });
-    divergent |= check_warp(event.by.block, state, arrival.warp, of_warp);
+    divergent |= check_twice(event.by.block, event.id, of_warp) ||
+                 check_warp(event.by.block, state, arrival.warp, of_warp);
   }
   // Warps that ended as a whole; where lanes may come apart, single threads too.
   if (divergent || arrivals.front().expected != 0) return;
@@ -150,6 +154,31 @@ void SyncChecker::completes(const SyncEvent& event) {
                 : state.alive[warp] != full_mask(warp))
       missing_lanes(event.by.block, state, arrivals.front(), 0);
   }
+}
+
+// True: threads of a warp have arrived again before the barrier was complete, in place of those
+// that it was to wait for.
+bool SyncChecker::check_twice(uint64_t number, uint32_t id, const std::vector<Arrival>& arrivals) {
+  for (size_t later = 1; later < arrivals.size(); ++later) {
+    for (size_t first = 0; first < later; ++first) {
+      const uint32_t both = arrivals[first].mask & arrivals[later].mask;
+      if (!both) continue;
+      const SiteId sites[] = {arrivals[first].site, arrivals[later].site};
+      Finding* finding = collector_.found(Rule::BarrierCount, sites[0], sites[1]);
+      if (!finding) return true;
+      const Who by = first_of(number, arrivals[later].warp, both);
+      finding->message = fmt::format(
+          "{} arrive twice at barrier {} before it is complete, in place of others that it counts",
+          threads_text(both), id);
+      finding->places = {collector_.place(sites[0], by, "arrives here"),
+                         collector_.place(sites[1], by, "arrives again here")};
+      finding->advice =
+          "let them wait for the others before they arrive again: a second barrier for the way "
+          "back";
+      return true;
+    }
+  }
+  return false;
 }
 
 // True: its lanes do not meet at one place.
@@ -273,7 +302,9 @@ uint32_t SyncChecker::went_past(const SyncEvent& event, const BlockState& state)
     if (each.at != at || each.warp != event.by.warp || !(each.stood.mask & ended)) continue;
     const auto [way, is_new] =
         ways_.try_emplace({each.stood.program->serial, each.waiting_site, each.stood.site});
-    if (is_new) way->second = leads_to(*each.stood.program, each.waiting_site, each.stood.site);
+    if (is_new)
+      way->second = leads_to(*each.stood.program, each.waiting_site, each.stood.site) &&
+                    !is_merged_end(*each.stood.program, each.stood.site);
     if (!way->second) continue;
     const SiteId stood = collector_.sites().id_of(each.stood);
     for (const Ended& one : state.ended) {
@@ -364,6 +395,40 @@ void SyncChecker::misused(const MbarrierEvent& event, const Mbarrier* known, std
   finding->advice = std::move(advice);
 }
 
+// It may be set up later, by a thread that happened to run behind: then the finding names both, as
+// it does where the setup came first and nothing orders the two (the checker of races).
+void SyncChecker::used_early(BlockState& state, const MbarrierEvent& event) {
+  const SiteId site = collector_.sites().id_of(event.by);
+  const auto known = std::ranges::find_if(state.early, [&](const Early& each) {
+    return each.address == event.address && each.site == site;
+  });
+  if (known != state.early.end()) return;
+  const Who by = first_of(event.by.block, event.by.warp, event.by.mask);
+  state.early.push_back({event.address, site, by});
+}
+
+// `setup`: of their object; null: none came, for all that are left.
+void SyncChecker::report_early(uint64_t number, BlockState& state, const MbarrierEvent* setup) {
+  for (const Early& each : state.early) {
+    if (setup && each.address != setup->address) continue;
+    const SiteId init = setup ? collector_.sites().id_of(setup->by) : kNoSite;
+    Finding* finding = collector_.found(Rule::MbarrierMisuse, each.site, init);
+    if (!finding) continue;
+    results::FindingPlace use = collector_.place(each.site, each.by, "used here");
+    if (setup) {
+      const Who by = first_of(number, setup->by.warp, setup->by.mask);
+      describe_unordered_setup(*finding, std::move(use), collector_.place(init, by, "set up here"));
+    } else {
+      finding->message = "mbarrier is used before it is set up";
+      finding->places.push_back(std::move(use));
+      finding->advice =
+          "set it up in one thread (mbarrier.init, init()), then let all pass a barrier";
+    }
+  }
+  std::erase_if(state.early,
+                [&](const Early& each) { return !setup || each.address == setup->address; });
+}
+
 void SyncChecker::on(const MbarrierEvent& event) {
   if (!collector_.launch()) return;
   BlockState& state = block(event.by.block);
@@ -378,6 +443,7 @@ void SyncChecker::on(const MbarrierEvent& event) {
                 "invalidate it first (mbarrier.inval), or set it up once");
       if (event.count == 0)
         misused(event, nullptr, "mbarrier is set up for 0 arrivals", "count at least one arrival");
+      report_early(event.by.block, state, &event);
       state.mbarriers[event.address] = {collector_.sites().id_of(event.by), event.count,
                                         event.count, 0};
       return;
@@ -388,8 +454,7 @@ void SyncChecker::on(const MbarrierEvent& event) {
       break;
   }
   if (!known) {
-    misused(event, nullptr, "mbarrier is used before it is set up",
-            "set it up in one thread (mbarrier.init, init()), then let all pass a barrier");
+    used_early(state, event);
     return;
   }
   if (event.step != MbarrierStep::Arrive) {
@@ -408,12 +473,18 @@ void SyncChecker::on(const MbarrierEvent& event) {
 
 bool SyncChecker::recovers(const FaultEvent& fault) {
   stopped_ |= fault.kind == FaultKind::Deadlock || fault.kind == FaultKind::Other;
-  if (fault.kind != FaultKind::Deadlock || !collector_.launch()) return false;
+  if (!stopped_ || !collector_.launch()) return false;
+  if (fault.kind == FaultKind::Deadlock) explain_deadlock(fault);
+  for (auto& [number, state] : blocks_) report_early(number, state, nullptr);
+  return false;
+}
+
+void SyncChecker::explain_deadlock(const FaultEvent& fault) {
   Finding* finding = collector_.newest(Rule::Deadlock);
-  if (!finding) return false;
+  if (!finding) return;
   const auto found = blocks_.find(fault.by.block);
-  if (found == blocks_.end()) return false;
-  if (explain_by_counts(fault.by.block, found->second)) return false;
+  if (found == blocks_.end()) return;
+  if (explain_by_counts(fault.by.block, found->second)) return;
   for (const auto& [address, object] : found->second.mbarriers) {
     if (object.pending == 0) continue;
     const KnownSite& init = collector_.sites()[object.init];
@@ -434,7 +505,6 @@ bool SyncChecker::recovers(const FaultEvent& fault) {
       finding->notes.push_back(
           fmt::format("barrier {} counts {} threads, and {} have arrived", id, expected, threads));
   }
-  return false;
 }
 
 }  // namespace kiln::watch

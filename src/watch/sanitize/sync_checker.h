@@ -55,6 +55,12 @@ class SyncChecker : public engine::Sink {
     uint32_t wanted = 0, pending = 0;
     uint64_t phase = 0;
   };
+  // A use of an mbarrier that nobody has set up yet.
+  struct Early {
+    uint64_t address;
+    SiteId site;
+    Who by;
+  };
   struct BlockState {
     std::array<std::vector<Arrival>, 16> barriers;
     std::array<std::vector<Arrival>, 16> completed;  // those of the phase before
@@ -62,6 +68,7 @@ class SyncChecker : public engine::Sink {
     std::vector<Passed> passed;
     std::vector<uint32_t> alive;  // by warp
     std::map<uint64_t, Mbarrier> mbarriers;
+    std::vector<Early> early;
   };
 
   BlockState& block(uint64_t number);
@@ -70,17 +77,21 @@ class SyncChecker : public engine::Sink {
 
   void arrives(const engine::SyncEvent& event);
   void completes(const engine::SyncEvent& event);
+  bool check_twice(uint64_t number, uint32_t id, const std::vector<Arrival>& arrivals);
   bool check_warp(uint64_t number, const BlockState& state, uint32_t warp,
                   const std::vector<Arrival>& arrivals);
   void missing_lanes(uint64_t number, const BlockState& state, const Arrival& arrival,
                      uint32_t missing);
   void check_counts(uint64_t number, uint32_t id, const std::vector<Arrival>& arrivals);
+  void explain_deadlock(const engine::FaultEvent& fault);
   // Of a deadlock. True: it was reported as the cause.
   bool explain_by_counts(uint64_t number, const BlockState& state);
   void passes(const engine::SyncEvent& event);
   uint32_t went_past(const engine::SyncEvent& event, const BlockState& state);
   void exchanges(const engine::SyncEvent& event);
   void check_sources(const engine::SyncEvent& event, SiteId site);
+  void used_early(BlockState& state, const engine::MbarrierEvent& event);
+  void report_early(uint64_t number, BlockState& state, const engine::MbarrierEvent* setup);
   void misused(const engine::MbarrierEvent& event, const Mbarrier* known, std::string message,
                std::string advice);
 
