@@ -262,11 +262,24 @@ uint32_t Entry::run() {
   return exit;
 }
 
+// What the lanes that are elsewhere hold is looked at as if they stood in for others already.
+std::optional<Plan> plan_for(const Stretch& stretch, Compiled& compiled, Warp& warp) {
+  const Flow& flow = stretch.tiers->flow();
+  std::optional<Plan> plan = make_plan(flow, stretch.phase, warp, compiled.taken);
+  if (!plan || !compiled.stands_in) return plan;
+  compiled.stand_ins = stand_in_slots(*plan);
+  if (compiled.stand_ins.empty()) return std::nullopt;
+  const StandIns here(warp, compiled.stand_ins);
+  plan = make_plan(flow, stretch.phase, warp, compiled.taken);
+  if (!plan || stand_in_slots(*plan).size() != compiled.stand_ins.size()) return std::nullopt;
+  return plan;
+}
+
 // False: it cannot be compiled.
 bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
   try {
     const Flow& flow = stretch.tiers->flow();
-    std::optional<Plan> plan = make_plan(flow, stretch.phase, warp, compiled.taken);
+    std::optional<Plan> plan = plan_for(stretch, compiled, warp);
     if (!plan) return false;
     // Whoever asks for compiled code from the first block on (a test) gets all of it.
     const bool has_to_pay = warp.block->grid->settings.compile_after != 0;
@@ -410,10 +423,57 @@ const Op* try_code(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done)
   return state == Compiled::State::Ready ? enter(stretch, compiled, warp, done) : nullptr;
 }
 
+// Does a part of the warp stand in the middle of the phase? It would be left behind.
+bool others_are_inside(const Stretch& stretch, const Warp& warp) {
+  const Tiers& tiers = *stretch.tiers;
+  const uint32_t count = stretch.phase.end - stretch.phase.begin;
+  const auto is_inside = [&](const Op* at, const Op* first) {
+    return at >= first && at < first + count;
+  };
+  return std::any_of(warp.splits.begin(), warp.splits.end(), [&](const Split& split) {
+    return split.frame == warp.frame && (is_inside(split.at, tiers.original(stretch.phase.begin)) ||
+                                         is_inside(split.at, &tiers.all()[stretch.phase.begin]));
+  });
+}
+
+// So few Ops are not worth what it costs to stand in.
+constexpr uint64_t kFewestStoodIn = 96;
+
+const Op* enter_stood_in(Stretch& stretch, Warp& warp, bool* done) {
+  Compiled& compiled = stretch.stood_in;
+  Compiled::State state = compiled.state.load(std::memory_order_acquire);
+  if (state == Compiled::State::New &&
+      compiled.state.compare_exchange_strong(state, Compiled::State::Compiling)) {
+    state = compile_timed(stretch, compiled, warp);
+  }
+  if (state != Compiled::State::Ready || others_are_inside(stretch, warp)) return nullptr;
+  const uint64_t before = warp.steps;
+  const uint32_t missed = compiled.missed.load(std::memory_order_relaxed);
+  const Op* next;
+  {
+    const StandIns here(warp, compiled.stand_ins);
+    next = enter(stretch, compiled, warp, done);
+  }
+  if (warp.steps - before < kFewestStoodIn &&
+      compiled.missed.load(std::memory_order_relaxed) == missed)
+    note_miss(stretch, compiled, compiled.entered.load(std::memory_order_relaxed));
+  return next;
+}
+
+// Some lanes are elsewhere.
+const Op* run_for_some(Stretch& stretch, Warp& warp, bool* done) {
+  if (!stretch.phase.loops) return nullptr;
+  const Op* next = try_code(stretch, stretch.some, warp, done);
+  const bool has_none =
+      stretch.some.state.load(std::memory_order_acquire) == Compiled::State::Off &&
+      stretch.some.code_bytes.load(std::memory_order_relaxed) == 0;
+  if (*done || !has_none || stretch.phase.stores) return next;
+  return enter_stood_in(stretch, warp, done);
+}
+
 // `from`: the first version that has not been tried.
 const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
-  if (warp.mask != kFullMask)
-    return stretch.phase.loops ? try_code(stretch, stretch.some, warp, done) : nullptr;
+  if (warp.mask != kFullMask) return run_for_some(stretch, warp, done);
   for (Compiled& each : std::span(stretch.versions).subspan(from)) {
     const Op* next = try_code(stretch, each, warp, done);
     // What has never run, or always runs, leaves nothing to the others.

@@ -10,6 +10,7 @@
 #include "engine/compile/code_memory.h"
 #include "engine/compile/emit.h"
 #include "engine/compile/facts.h"
+#include "engine/compile/stand_ins.h"
 #include "engine/program/tiering.h"
 
 namespace kiln::engine {
@@ -35,6 +36,8 @@ struct Compiled {
   // By index of Emitted::reaches: an address of the region that served last; 0: none yet.
   std::unique_ptr<std::atomic<uint64_t>[]> seen;
   CodeMemory memory;
+  bool stands_in = false;
+  std::vector<StandInSlot> stand_ins;
 };
 
 struct Stretch {
@@ -43,12 +46,14 @@ struct Stretch {
   // For all lanes: values look as in the first warp, as in a later one for which that does not
   // hold, or in any way.
   Compiled versions[3];
-  Compiled some;  // of loops: for warps some of whose lanes are elsewhere
+  Compiled some;      // of loops: for warps some of whose lanes are elsewhere
+  Compiled stood_in;  // the same, without masks (stand_ins.h)
 
   Stretch() {
     versions[0].taken.steps_hold = true;
     versions[2].taken.patterns = false;
     some.taken.patterns = some.taken.all_lanes = false;
+    stood_in.stands_in = true;
   }
 };
 

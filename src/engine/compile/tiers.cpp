@@ -110,8 +110,10 @@ CompiledFacts Tiers::facts() const {
       add(each);
       is_off &= each.state.load(std::memory_order_acquire) != Compiled::State::Ready;
     }
-    add(stretch->some);
-    out.masked += stretch->some.entered.load() - stretch->some.missed.load();
+    for (const Compiled* each : {&stretch->some, &stretch->stood_in}) {
+      add(*each);
+      out.masked += each->entered.load() - each->missed.load();
+    }
     out.compiled += has_code;
     out.refused += is_refused;
     out.given_up += is_off;

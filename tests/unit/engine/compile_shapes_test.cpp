@@ -168,5 +168,60 @@ TEST(Compiled, EndlessLoopsReachTheStepLimit) {
   }
 }
 
+// Lanes of one warp go through loops of their own, with branches inside: what the others hold stays
+// as it was. `group`: which lanes go together.
+std::string loops_apart(const std::string& group) {
+  return kernel_text(
+      "u64 p, u64 q, u32 n",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x;"
+      "mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.y; mad.lo.u32 %r1, %r3, %r2, %r1;"
+      "mov.u32 %r4, %ctaid.x; mad.lo.u32 %r4, %r4, 256, %r1;\n"
+      "mul.wide.u32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3; mov.f32 %f1, 0f3F800000;"
+      "mov.u32 %r10, 0; mov.u32 %r11, %r4; mov.u64 %rd5, %rd3; setp.gt.u32 %p3, %r1, 11;" +
+          group +
+          "mov.u32 %r12, 7; setp.eq.u32 %p1, %r5, 0; @%p1 bra A; setp.eq.u32 %p1, %r5, 1;"
+          "@%p1 bra B; bra J;\n"
+          "A: ld.global.u32 %r6, [%rd4]; ld.global.f32 %f2, [%rd4+512]; add.u32 %r11, %r11, %r6;"
+          "and.b32 %r7, %r10, 3; setp.eq.u32 %p2, %r7, 1; @%p2 bra A1;"
+          "fma.rn.f32 %f1, %f2, %f1, %f2; xor.b32 %r12, %r12, %r6; bra A2;\n"
+          "A1: cvt.u64.u32 %rd6, %r6; mad.wide.u32 %rd5, %r11, 3, %rd5; xor.b64 %rd5, %rd5, %rd6;"
+          "setp.gt.u32 %p3, %r6, %r11;\n"
+          "A2: add.s64 %rd4, %rd4, 4; add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, %r9;"
+          "@%p1 bra A; bra J;\n"
+          "B: mov.u32 %r13, 0;\n"
+          "B1: mad.lo.u32 %r14, %r13, 12, %r11; and.b32 %r14, %r14, 4095; mul.wide.u32 %rd7, %r14, "
+          "4; add.s64 %rd7, %rd1, %rd7; ld.global.u32 %r6, [%rd7]; add.u32 %r11, %r11, %r6;"
+          "add.u32 %r13, %r13, 1; setp.lt.u32 %p1, %r13, 5; @%p1 bra B1;"
+          "min.u32 %r12, %r12, %r11; add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, %r9;"
+          "@%p1 bra B;\n"
+          "J: mul.wide.u32 %rd8, %r4, 32; add.s64 %rd9, %rd2, %rd8; selp.u32 %r15, 5, 9, %p3;"
+          "st.global.u32 [%rd9], %r11; st.global.u32 [%rd9+4], %r12; st.global.f32 [%rd9+8], %f1;"
+          "st.global.u32 [%rd9+12], %r15; st.global.u64 [%rd9+16], %rd5;"
+          "sub.s64 %rd4, %rd4, %rd1;"
+          "st.global.u64 [%rd9+24], %rd4; st.global.u32 [%rd9+24], %r10;");
+}
+
+TEST(Compiled, RunsLoopsWithBranchesForSomeLanes) {
+  const char* groups[] = {"and.b32 %r5, %r1, 3;",                         // every second lane
+                          "shr.u32 %r5, %r1, 3; rem.u32 %r5, %r5, 3;",    // eight at a time
+                          "mov.u32 %r5, %r1; min.u32 %r5, %r5, 1;",       // one, and all others
+                          "and.b32 %r5, %r1, 1; add.u32 %r9, %r9, %r5;",  // another count
+                          "and.b32 %r5, %r1, 1; and.b32 %r8, %r1, 6; add.u32 %r9, %r9, %r8;"};
+  for (const char* group : groups) {
+    const std::string text = loops_apart(group);
+    for (KilnDim3 block : kShapes) {
+      for (uint32_t n : {1u, 2u, 33u, 300u}) {
+        const Ran compiled = run_compiled(text, block, n, "always", n);
+        const Ran interpreted = run_compiled(text, block, n, "0", n);
+        EXPECT_EQ(compiled.text, interpreted.text);
+        EXPECT_TRUE(compiled.out == interpreted.out) << group << n;
+        if (compiles() && n == 300) {
+          EXPECT_GT(compiled.facts.masked, 0u) << group;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln::engine
