@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How do rows of ops.txt become members and functions of at::? `ops.py OPS FOLDER SOURCE [PREFIX]`
 writes FOLDER/PREFIXmethods.h, FOLDER/PREFIXfunctions.h and SOURCE, in which every op is one call of
-the dispatcher by name, and FOLDER/PREFIXnames.txt."""
+the dispatcher by name, FOLDER/PREFIXnames.txt, and FOLDER/PREFIXsymint.h, the ops by their other
+name."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Optional
 
 # Written by hand in kiln/compat/tensor.h.
-BY_HAND = {"contiguous", "empty_like", "index", "to", "item", "_to_copy", "record_stream"}
+BY_HAND = {"contiguous", "empty_like", "to", "item", "_to_copy", "record_stream"}
 HAND_OVERLOADS = {"index_put_.tensor_index"}
 # An op that changes what the tensor's record says.
 OPTIONS = ("dtype", "layout", "device", "pin_memory")
@@ -88,7 +89,7 @@ def read(row: str) -> Op:
         if not schema.endswith(")") or " -> (" not in schema
         else schema.rsplit(" -> (", 1)
     )
-    result = result.rstrip(")") if " -> (" in schema else result
+    result = result[:-1] if " -> (" in schema else result
     name, rest = head.split("(", 1)
     base, _, overload = name.partition(".")
     arguments, keyword = [], False
@@ -251,6 +252,11 @@ def main() -> None:
     write(folder / f"{prefix}methods.h", head + "\n".join(methods) + "\n")
     write(folder / f"{prefix}functions.h", head + "\n".join(functions) + "\n")
     write(folder / f"{prefix}names.txt", "\n".join(sorted(names)) + "\n")
+    symint = [
+        f"#define {name}_symint {name}"
+        for name in sorted(names | (BY_HAND if not prefix else set()))
+    ]
+    write(folder / f"{prefix}symint.h", head + "#pragma once\n" + "\n".join(symint) + "\n")
     more = "#include <kiln/compat/more_ops.h>\n" if prefix else ""
     write(
         source,

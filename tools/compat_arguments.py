@@ -37,12 +37,15 @@ RECIPES = [
 ]  # fmt: skip
 _INDICES = re.compile(
     r"(?i)(^|_)(idx|inds?|ind(ex|ices)|ids?|labels?|targets?|batch|rows?|cols?|table|assign\w*|"
-    r"tokens?|slots?|mapping|edges?|faces?|tri|perm|order|counts?|coords?|len|lens|lengths?)(_|\d|$)"
+    r"tokens?|slots?|mapping|edges?|faces?|tri|perm|order|counts?|coords?|lens?|lengths?)"
+    r"(_|\d|$)"
 )
 _STARTS = re.compile(r"(?i)offset|ptr|cu_?seq|starts?(_|$)|splits|cumsum|prefix")
 _MASK = re.compile(r"(?i)mask|valid")
 _ONE = re.compile(r"(?i)stride|dilat|group|^axis$|^dim$|pad|causal|shift|step|start|level|device")
-_FEW = re.compile(r"(?i)^(k|top_?k|n_?sample|num_heads|heads?|nheads|block_?size|kernel\w*|radius)$")
+_FEW = re.compile(
+    r"(?i)^(k|top_?k|n_?sample|num_heads|heads?|nheads|block_?size|kernel\w*|radius)$"
+)
 _PLACE = re.compile(r"(?i)^(dim|axis|device\w*|stream|start\w*|offset|shift)$")
 
 
@@ -53,7 +56,9 @@ def named(sources: list[Path]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for bound, target in _DEFINED.findall(text):
         function = re.escape(target.split("::")[-1])
-        for match in re.finditer(rf"\b{function}\s*\(([^(){{}};]*(?:\([^()]*\)[^(){{}};]*)*)\)", text):
+        for match in re.finditer(
+            rf"\b{function}\s*\(([^(){{}};]*(?:\([^()]*\)[^(){{}};]*)*)\)", text
+        ):
             parts = [part.split("=")[0].strip() for part in split(match[1])]
             last = [re.search(r"[\w>&*\]]\s+[&*]*(\w+)$|[&*](\w+)$", part) for part in parts]
             if parts and all(last):
@@ -90,7 +95,9 @@ def parameters(doc: str) -> list[tuple[str, str]] | None:
 
 def plain(kind: str) -> str:
     """A type of pybind11's or of a schema in one spelling."""
-    kind = re.sub(r"typing\.Supports(Int|Float|Index)", lambda m: "float" if m[1] == "Float" else "int", kind)
+    kind = re.sub(
+        r"typing\.Supports(Int|Float|Index)", lambda m: "float" if m[1] == "Float" else "int", kind
+    )
     kind = kind.replace("collections.abc.Sequence", "list").replace("typing.", "").lower().strip()
     return re.sub(r"\b(torch\.|at::|torch::)tensor", "tensor", kind).split(" | int")[0]
 

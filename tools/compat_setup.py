@@ -14,7 +14,9 @@ from pathlib import Path
 _ENDINGS = (".cu", ".cpp", ".cc", ".cxx", ".c")
 # Flags that matter to what a source means. Architectures and levels of warnings do not, and a
 # standard that torch's headers refuse is left out.
-_KEPT = re.compile(r"-[DU]\w|-std=c\+\+(?!11|14)|--expt-|--extended-lambda|--?use_fast_math|-fopenmp$|--?fmad")
+_KEPT = re.compile(
+    r"-[DU]\w|-std=c\+\+(?!11|14)|--expt-|--extended-lambda|--?use_fast_math|-fopenmp$|--?fmad"
+)
 _ASKS = re.compile(r"\b(CUDAExtension|CppExtension)\b")
 
 

@@ -12,6 +12,7 @@
 #include "build/edit/edit_lane.h"
 #include "build/plan/compat.h"
 #include "build/plan/flags.h"
+#include "build/plan/light_headers.h"
 #include "build/run/editor_files.h"
 #include "build/run/header_times.h"
 #include "build/run/ninja_run.h"
@@ -255,20 +256,33 @@ Result<Outcome> build_planned(Work& work) {
 Work new_work(const World& world) { return Work{world, {}, {}, {}, {}, {}, 0, {}, {}, {}}; }
 
 // The rest of kiln's headers first: they cost a second, torch's own a minute. Nothing where there
-// are none, or where they do not suffice either.
-std::optional<Outcome> with_more_headers(const Request& request, const World& world, Lack lack,
-                                         const Plan& tried) {
-  lack.added = headers_with(lack, tried, world.files);
-  for (const std::string& header : tried.leaked) lack.added.erase(header);
-  if (lack.added.empty()) return std::nullopt;
-  Work again = new_work(world);
-  auto plan = make_plan(request, world, HeaderChoice{false, lack.added});
-  if (!plan) return std::nullopt;
-  again.plan = std::move(*plan);
-  auto outcome = build_planned(again);
-  if (!outcome) return std::nullopt;
-  remember_lack(again.plan, world, lack);
-  return std::move(*outcome);
+// are none, or where they do not suffice either: lack and error are then those that remain.
+std::optional<Outcome> with_more_headers(const Request& request, const World& world, Lack& lack,
+                                         Error& error, const Plan& tried) {
+  constexpr int kRounds = 3;
+  Lack first = lack;
+  std::set<std::string> there(tried.leaked.begin(), tried.leaked.end());
+  for (int round = 0; round < kRounds; ++round) {
+    bool more = false;
+    for (const std::string& header : headers_with(lack, tried, world.files))
+      if (there.insert(header).second) more = first.added.insert(header).second;
+    if (!more) return std::nullopt;
+    Work again = new_work(world);
+    auto plan = make_plan(request, world, HeaderChoice{false, first.added});
+    if (!plan) return std::nullopt;
+    again.plan = std::move(*plan);
+    auto outcome = build_planned(again);
+    if (outcome) {
+      remember_lack(again.plan, world, first);
+      return std::move(*outcome);
+    }
+    // Of pybind11's own errors the first one says more.
+    auto left = what_compat_lacks(outcome.error(), again.plan);
+    if (!left || first.added.contains(std::string(kPybindHeader))) return std::nullopt;
+    lack = *left;
+    error = std::move(outcome.error());
+  }
+  return std::nullopt;
 }
 
 // What the compat headers lack, torch's own have: the build begins anew with those, and the file is
@@ -276,7 +290,7 @@ std::optional<Outcome> with_more_headers(const Request& request, const World& wo
 Result<Outcome> with_other_headers(const Request& request, Work& work, Error error) {
   auto lack = what_compat_lacks(error, work.plan);
   if (!lack) return error;
-  if (auto outcome = with_more_headers(request, work.world, *lack, work.plan))
+  if (auto outcome = with_more_headers(request, work.world, *lack, error, work.plan))
     return std::move(*outcome);
   if (is_in_torchs_scope(*lack))
     if (auto package = torch_package(work.world);

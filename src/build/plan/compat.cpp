@@ -138,6 +138,9 @@ Status choose_torch_headers(Plan& plan, const Request& request, const World& wor
     }
   }
   plan.leaked.assign(leaked.begin(), leaked.end());
+  // It has members of Tensor, so it comes before all that declare that.
+  std::stable_partition(plan.leaked.begin(), plan.leaked.end(),
+                        [](const std::string& header) { return header == kMoreOpsHeader; });
   plan.torch =
       torchs_own || request.compat == "never" ? TorchHeaders::Torchs : TorchHeaders::Compat;
   if (plan.torch == TorchHeaders::Compat) leave_out_torchs_folders(plan, world.files);

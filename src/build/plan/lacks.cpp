@@ -184,7 +184,7 @@ std::set<std::string> headers_with(const Lack& lack, const Plan& plan, const sys
   // A name per line.
   auto more = files.read(plan.home.compat() / "kiln/compat/generated/more_names.txt");
   for (std::string_view name : text::lines(more ? std::string_view(*more) : std::string_view()))
-    if (name == lack.symbol) return {"kiln/compat/more_ops.h"};
+    if (name == lack.symbol) return {std::string(kMoreOpsHeader)};
   const std::string message = plainly(lack.message);
   for (std::string_view sign : {"cannot cross from Python", "'py'", "'pybind11", "pybind11::"})
     if (message.find(sign) != std::string::npos) return {std::string(kPybindHeader)};
@@ -203,8 +203,13 @@ bool is_in_torchs_scope(const Lack& lack) {
 
 bool torch_knows(const fs::path& package, const std::string& name, const sys::Files& files) {
   const fs::path include = package / "include";
-  if (files.state(include / "ATen" / "ops" / (name + ".h")).is_file()) return true;
-  std::vector<fs::path> waiting;
+  const fs::path ops = include / "ATen" / "ops";
+  for (std::string_view ending : {"", "_", "_out", "_outf", "_symint", "_symint_out"})
+    if (name.ends_with(ending) &&
+        files.state(ops / (name.substr(0, name.size() - ending.size()) + ".h")).is_file())
+      return true;
+  // Those that are written by hand.
+  std::vector<fs::path> waiting = {ops / "from_blob.h", ops / "tensor.h"};
   for (const char* folder : {"ATen", "c10", "torch", "pybind11", "caffe2"})
     waiting.push_back(include / folder);
   while (!waiting.empty()) {

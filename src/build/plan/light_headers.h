@@ -11,6 +11,9 @@ namespace kiln::build {
 // The header that brings pybind11 itself (leaks.def says who needs it).
 inline constexpr std::string_view kPybindHeader = "kiln/compat/pybind.h";
 
+// The ops that few sources name.
+inline constexpr std::string_view kMoreOpsHeader = "kiln/compat/more_ops.h";
+
 bool is_light_header(std::string_view name);
 // A header that a source is given by the names it uses (leaks.def), and that includes torch's own.
 bool needs_light_headers(std::string_view leaked);

@@ -139,6 +139,7 @@ std::set<std::string> leaked_headers(std::string_view code) {
         (all_of_std && leak.word.starts_with("std::") && is_leaked(code, leak.word.substr(5))))
       found.emplace(leak.header);
   }
+  if (code.find("_symint") != std::string_view::npos) found.emplace("kiln/compat/symint.h");
   return found;
 }
 

@@ -39,6 +39,7 @@ class List {
   auto begin() const { return items_->begin(); }
   auto end() const { return items_->end(); }
   std::vector<T> vec() const { return *items_; }
+  operator ArrayRef<T>() const { return ArrayRef<T>(*items_); }  // an op takes either
   List copy() const { return List(vec()); }
   bool is(const List& other) const { return items_ == other.items_; }
   friend bool operator==(const List& a, const List& b) { return *a.items_ == *b.items_; }
