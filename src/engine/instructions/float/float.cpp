@@ -47,6 +47,25 @@ T larger(T a, T b) {
   return a > b || (a == b && !std::signbit(a)) ? a : b;
 }
 
+// As canonical(), without a branch: a loop over lanes is then vector code.
+template <class... From>
+float settled(float value, From...) {
+  return canonical(value);
+}
+uint64_t all_if(bool condition) { return condition ? ~uint64_t{0} : 0; }
+uint64_t nan_of() { return 0xfff8000000000000; }
+template <class... Rest>
+uint64_t nan_of(double first, Rest... rest) {
+  constexpr uint64_t kQuiet = 0x0008000000000000;
+  const uint64_t others = nan_of(rest...);
+  return others ^ ((others ^ (std::bit_cast<uint64_t>(first) | kQuiet)) & all_if(first != first));
+}
+template <class... From>
+double settled(double value, From... from) {
+  const auto bits = std::bit_cast<uint64_t>(value);
+  return std::bit_cast<double>(bits ^ ((bits ^ nan_of(from...)) & all_if(value != value)));
+}
+
 }  // namespace
 
 // What follows the expression: the operands in the order in which a NaN of theirs is the H200's
@@ -55,7 +74,7 @@ T larger(T a, T b) {
   struct Name {                                                                            \
     template <NativeFloat T>                                                               \
     static T f(T a, T b) {                                                                 \
-      return canonical(static_cast<T>(expression), __VA_ARGS__);                           \
+      return settled(static_cast<T>(expression), __VA_ARGS__);                             \
     }                                                                                      \
     template <SmallFloat T>                                                                \
     static T f(T x, T y) {                                                                 \
@@ -79,7 +98,7 @@ KILN_FLOAT_BINARY(MaxNan, is_nan(a) || is_nan(b) ? a + b : larger(a, b), a, b)
 struct Fma {
   template <NativeFloat T>
   static T f(T a, T b, T c) {
-    return canonical(std::fma(a, b, c), b, c, a);
+    return settled(std::fma(a, b, c), b, c, a);
   }
   template <SmallFloat T>
   static T f(T a, T b, T c) {
@@ -94,7 +113,7 @@ struct Fma {
 // A GPU adds -0 to |a| or -a: a NaN comes out as from any addition.
 struct FloatAbs {
   static float f(float a) { return canonical(as_float(as_bits(a) & 0x7fffffffu)); }
-  static double f(double a) { return is_nan(a) ? quieted(a) : std::fabs(a); }
+  static double f(double a) { return settled(std::fabs(a), a); }
   template <SmallFloat T>
   static T f(T a) {
     return {is_small_nan(a) ? T::kNan : static_cast<uint16_t>(a.bits & ~kSmallSign)};
@@ -102,7 +121,7 @@ struct FloatAbs {
 };
 struct FloatNeg {
   static float f(float a) { return canonical(as_float(as_bits(a) ^ 0x80000000u)); }
-  static double f(double a) { return is_nan(a) ? quieted(a) : -a; }
+  static double f(double a) { return settled(-a, a); }
   template <SmallFloat T>
   static T f(T a) {
     return {is_small_nan(a) ? T::kNan : static_cast<uint16_t>(a.bits ^ kSmallSign)};
@@ -113,7 +132,7 @@ struct FloatNeg {
   struct Name {                                                                                 \
     template <NativeFloat T>                                                                    \
     static T f(T a) {                                                                           \
-      return canonical(static_cast<T>(expression), a);                                          \
+      return settled(static_cast<T>(expression), a);                                            \
     }                                                                                           \
     template <SmallFloat T>                                                                     \
     static T f(T x) {                                                                           \
@@ -167,16 +186,26 @@ T relu(T value) {
 // F with what .ftz, .sat and .relu add, on single values and on pairs.
 template <class F, bool kFlush, bool kSaturate, bool kRelu = false>
 struct With {
+  // As flush(), without a branch.
+  template <AnyFloat T>
+  static T flushed(T value) {
+    if constexpr (std::is_same_v<T, float>) {
+      const uint32_t bits = as_bits(value);
+      return as_float(bits & ((bits & 0x7f800000u) == 0 ? 0x80000000u : 0xffffffffu));
+    } else {
+      return flush(value);
+    }
+  }
   template <AnyFloat T>
   static T finish(T value) {
-    if constexpr (kFlush) value = flush(value);
+    if constexpr (kFlush) value = flushed(value);
     if constexpr (kSaturate) value = saturate(value);
     if constexpr (kRelu) value = relu(value);
     return value;
   }
   template <AnyFloat T>
   static T ready(T value) {
-    return kFlush ? flush(value) : value;
+    return kFlush ? flushed(value) : value;
   }
   template <AnyFloat T>
   requires UnaryOn<F, T>
