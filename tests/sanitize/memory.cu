@@ -113,6 +113,24 @@ __global__ void shared_into_neighbour_good(float* y, int n) {
   y[threadIdx.x] += tile[(threadIdx.x + n) % 32] + first[threadIdx.x ^ 1] + last[31];
 }
 
+// The address of one array is made of another's: by turns, and by the distance between them.
+__global__ void shared_by_turns_good(float* y, int n) {
+  __shared__ float first[32], last[32];
+  first[threadIdx.x] = last[threadIdx.x] = 1;
+  __syncthreads();
+  const auto a = static_cast<unsigned>(__cvta_generic_to_shared(first + threadIdx.x));
+  const auto b = static_cast<unsigned>(__cvta_generic_to_shared(last + threadIdx.x));
+  unsigned at = a;
+  for (int i = 0; i < n; ++i, at ^= a ^ b) {
+    float one, other;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(one) : "r"(at));
+    asm volatile("{.reg .b32 t; sub.u32 t, %2, %1; add.u32 t, %1, t; ld.shared.f32 %0, [t];}"
+                 : "=f"(other)
+                 : "r"(a), "r"(b));
+    y[threadIdx.x] += one + other;
+  }
+}
+
 __global__ void shared_into_dynamic(float* y, int n) {
   __shared__ float tile[32];
   extern __shared__ float more[];
@@ -286,6 +304,7 @@ void other_spaces() {
   dynamic_not_requested_good<<<1, 32, 128>>>(y);
   shared_into_neighbour<<<1, 32>>>(y, 1);
   shared_into_neighbour_good<<<1, 32>>>(y, 1);
+  shared_by_turns_good<<<1, 32>>>(y, 4);
   shared_into_dynamic<<<1, 32, 128>>>(y, 32);
   shared_into_dynamic_good<<<1, 32, 256>>>(y, 32);
   local_past_end<<<1, 32>>>(y, 3);

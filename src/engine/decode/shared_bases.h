@@ -20,8 +20,7 @@ namespace kiln::engine {
 class SharedBases {
  public:
   using IsShared = std::function<bool(std::string_view)>;
-  SharedBases(const ptx::Body& body, std::span<const ptx::FormMatch> matches,
-              IsShared is_shared);
+  SharedBases(const ptx::Body& body, std::span<const ptx::FormMatch> matches, IsShared is_shared);
 
   // The variable's name; empty: not known.
   std::string_view of(const ptx::Instruction& instruction) const;
