@@ -34,8 +34,7 @@ class TensorMaker {
   }
   // It is given the context, not the memory.
   TensorMaker& context(void* value, ContextDeleter deleter = nullptr) {
-    if (deleter)
-      deleter_ = [value, deleter](void*) { deleter(value); };
+    if (deleter) deleter_ = [value, deleter](void*) { deleter(value); };
     return *this;
   }
   TensorMaker& target_device(std::optional<Device> value) {
