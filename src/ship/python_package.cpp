@@ -15,6 +15,7 @@ namespace {
 // _shipped.py and all that it imports.
 constexpr const char* kParts[] = {
     "_fakes/__init__.py",
+    "_fakes/evaluation.py",
     "_fakes/layout.py",
     "_fakes/rules.py",
     "_fakes/syntax.py",
