@@ -333,6 +333,7 @@ struct OpLibrary {
 
 namespace {
 
+// torch keeps the pointer to the file's name: it has to be that of an OpLibrary, which stays.
 void* open(const std::string& ns, const char* key, const std::string& file, uint32_t line) {
   void* handle = nullptr;
   const int failed = *key ? shim().init_impl(ns.c_str(), key, file.c_str(), line, &handle)
@@ -442,7 +443,7 @@ OpLibrary* open_library(const char* kind, const char* ns, const char* key, const
   auto* library = new OpLibrary{space, key, file, line, nullptr};
   try {
     kiln::detail::torch_require();
-    library->handle = open(space, !strcmp(kind, "IMPL") ? key : "", file, line);
+    library->handle = open(space, !strcmp(kind, "IMPL") ? key : "", library->file, line);
   } catch (const std::exception& e) {
     registration_failed(library, "cannot register ops", e);
   }
@@ -477,14 +478,12 @@ void implement_op(OpLibrary* library, const char* name, const char* key, const F
 
 void define_from(OpLibrary* library, const char* name_or_schema, const Function& function) {
   std::string text = name_or_schema;
-  OpLibrary own{"", "", "kiln", 0, nullptr};
   if (!library) {  // RegisterOperators: "ns::name"
     const size_t colon = text.find("::");
     if (colon == std::string::npos)
       throw std::runtime_error("RegisterOperators: no namespace in " + text);
-    own.ns = text.substr(0, colon);
-    own.handle = open(own.ns, "", own.file, 0);
-    library = new OpLibrary(own);
+    library = new OpLibrary{text.substr(0, colon), "", "kiln", 0, nullptr};
+    library->handle = open(library->ns, "", library->file, 0);
   }
   if (const size_t colon = text.find("::"); colon != std::string::npos && colon < text.find('('))
     text = text.substr(colon + 2);

@@ -447,20 +447,24 @@ char __cudaInitModule(void** handle) {
 }
 
 unsigned __cudaPushCallConfiguration(LaunchDim grid, LaunchDim block, size_t shared, void* stream) {
+  // A launch whose arguments threw leaves its configuration behind. The oldest goes: launches are
+  // completed from the last one on.
   if (t_depth == kMostConfigurations) {
-    note_fault(
-        "error: a kernel was not launched\n  why: 16 launches of this thread were started and not "
-        "completed: an argument of each threw an exception, or launches another kernel\n  fix: "
-        "evaluate the arguments before "
-        "<<<>>>");
-    return 1;  // the stub is then not called
+    memmove(&t_configurations[0], &t_configurations[1],
+            (kMostConfigurations - 1) * sizeof(Configuration));
+    t_depth--;
   }
   t_configurations[t_depth++] = {grid, block, shared, stream};
   return 0;
 }
 
 int __cudaPopCallConfiguration(LaunchDim* grid, LaunchDim* block, size_t* shared, void* stream) {
-  if (t_depth == 0) return 52;  // cudaErrorMissingConfiguration
+  if (t_depth == 0) {
+    note_fault(
+        "error: a kernel was not launched\n  why: its configuration is no longer there: more than "
+        "16 launches stand in each other's arguments\n  fix: evaluate the arguments before <<<>>>");
+    return 52;  // cudaErrorMissingConfiguration
+  }
   const Configuration& c = t_configurations[--t_depth];
   *grid = c.grid;
   *block = c.block;

@@ -120,6 +120,41 @@ TORCH_LIBRARY(edited_ops, m) { m.def("next", &next_one); }
 """
 
 
+def test_torch_says_where_an_op_was_registered(command, tmp_path):
+    """torch keeps the pointer to the file's name, and reads it when it has no kernel to call."""
+    path = tmp_path / "cpu_alone_with_a_name_of_some_length.cpp"
+    path.write_text(
+        "#include <torch/library.h>\n"
+        "at::Tensor same(const at::Tensor& x) { return x.clone(); }\n"
+        'TORCH_LIBRARY(cpu_alone, m) { m.def("same(Tensor x) -> Tensor"); }\n'
+        'TORCH_LIBRARY_IMPL(cpu_alone, CPU, m) { m.impl("same", &same); }\n'
+    )
+    kiln.load("cpu_alone", [path], is_python_module=False)
+    assert torch.ops.cpu_alone.same(torch.ones(2)).tolist() == [1, 1]
+    with pytest.raises(NotImplementedError) as caught:
+        torch.ops.cpu_alone.same(torch.ones(2).to_sparse())
+    assert f"CPU: registered at {path.name}:4" in str(caught.value)
+
+
+def test_arguments_of_launches_that_throw_do_not_hinder_the_next(command, kiln_device):
+    source = """#include <torch/extension.h>
+__global__ void fill(float* x, int n) {
+  if (threadIdx.x < n) x[threadIdx.x] = 3;
+}
+torch::Tensor filled(torch::Tensor x) {
+  fill<<<1, 32>>>(x.data_ptr<float>(), static_cast<int>(x.numel()));
+  return x;
+}
+"""
+    ext = kiln.load_inline("launches_that_throw", "torch::Tensor filled(torch::Tensor x);", source,
+                           functions=["filled"])  # fmt: skip
+    wrong = torch.zeros(4, dtype=torch.int32, device=kiln_device)
+    for _ in range(40):
+        with pytest.raises(RuntimeError, match="expected scalar type Float but found Int"):
+            ext.filled(wrong)
+    assert ext.filled(torch.zeros(4, device=kiln_device)).tolist() == [3, 3, 3, 3]
+
+
 def test_load_inline_takes_functions_in_every_form(command):
     source = """#include <torch/extension.h>
 int64_t one(int64_t x) { return x + 1; }
