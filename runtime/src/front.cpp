@@ -462,7 +462,7 @@ int __cudaPopCallConfiguration(LaunchDim* grid, LaunchDim* block, size_t* shared
   if (t_depth == 0) {
     note_fault(
         "error: a kernel was not launched\n  why: its configuration is no longer there: more than "
-        "16 launches stand in each other's arguments\n  fix: evaluate the arguments before <<<>>>");
+        "16 launches are arguments of each other\n  fix: evaluate the arguments before <<<>>>");
     return 52;  // cudaErrorMissingConfiguration
   }
   const Configuration& c = t_configurations[--t_depth];

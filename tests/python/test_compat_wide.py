@@ -63,3 +63,20 @@ def test_two_lacks_are_the_second_one(command, tmp_path, monkeypatch):
     monkeypatch.setenv("KILN_COMPAT", "require")
     with pytest.raises(kiln.BuildError, match="compat headers lack to_sparse"):
         kiln.load("two", [source])
+
+
+def test_checks_of_arguments_without_a_header_or_their_type(command):
+    source = """#include <torch/extension.h>
+int64_t checked(torch::Tensor a, torch::Tensor b) {
+  torch::checkAllContiguous("checked", {{a, "a", 0}, {b, "b", 1}});
+  at::checkSameSize("checked", {a, "a", 0}, {b, "b", 1});
+  return a.numel();
+}
+"""
+    ext = kiln.load_inline("checks_of_arguments", source, functions=["checked"])
+    x = torch.ones(2, 3)
+    assert ext.checked(x, x) == 6
+    with pytest.raises(RuntimeError, match="contiguous"):
+        ext.checked(x, torch.ones(3, 2).T)
+    with pytest.raises(RuntimeError, match="same size"):
+        ext.checked(x, torch.ones(3, 2))
