@@ -69,13 +69,7 @@ def all_steps() -> list[Step]:
     results = BUILD / "test-results"
     results.mkdir(parents=True, exist_ok=True)
     stage = BUILD / "release/stage"
-    staged = {
-        "PYTHONPATH": f"{stage}:{XDIST}",
-        "KILN_BIN": str(stage / "kiln/bin/kiln"),
-        # Tests share the cores already, and on a busy aarch64 machine the two threads of a matrix
-        # product in torch's BLAS (NVPL) were seen to wait for each other for good.
-        "OMP_NUM_THREADS": "1",
-    }
+    staged = {"PYTHONPATH": f"{stage}:{XDIST}", "KILN_BIN": str(stage / "kiln/bin/kiln")}
     no_stage = "" if (ROOT / "python/CMakeLists.txt").exists() else "no Python package yet"
 
     steps = [
