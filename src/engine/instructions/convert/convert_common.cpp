@@ -24,7 +24,7 @@ struct Extends {
 };
 
 // What a handler knows of the types, in Op::imm.
-struct Packed {
+struct WideParts {
   uint8_t from_bits, to_bits;
   bool from_signed, to_signed, uniform;
   Rounding rounding;
@@ -33,7 +33,7 @@ struct Packed {
     return from_bits | to_bits << 8 | from_signed << 16 | to_signed << 17 | uniform << 18 |
            static_cast<int>(rounding) << 20;
   }
-  static Packed of(int64_t bits) {
+  static WideParts of(int64_t bits) {
     return {static_cast<uint8_t>(bits), static_cast<uint8_t>(bits >> 8),
             (bits >> 16 & 1) != 0,      (bits >> 17 & 1) != 0,
             (bits >> 18 & 1) != 0,      static_cast<Rounding>(bits >> 20)};
@@ -43,7 +43,7 @@ struct Packed {
 template <class F, class R>
 const Op* run_cast(Warp& warp, const Op* op) {
   using W = std::conditional_t<sizeof(F) == 8 || sizeof(R) == 8, uint64_t, uint32_t>;
-  const Packed how = Packed::of(op->imm);
+  const WideParts how = WideParts::of(op->imm);
   const Extends<W> from(how.from_bits, how.from_signed), to(how.to_bits, how.to_signed);
   R* d = warp.lanes<R>(op->d);
   const F* a = warp.lanes<F>(op->a);
@@ -59,7 +59,7 @@ const Op* run_cast(Warp& warp, const Op* op) {
 // An integer of at most 16 bits is exact in both floats.
 template <class F, class R>
 const Op* run_small_to_float(Warp& warp, const Op* op) {
-  const Packed how = Packed::of(op->imm);
+  const WideParts how = WideParts::of(op->imm);
   const Extends<uint32_t> from(how.from_bits, how.from_signed);
   R* d = warp.lanes<R>(op->d);
   const F* a = warp.lanes<F>(op->a);
@@ -110,7 +110,7 @@ D to_integer(double value) {
 
 template <class S, class D>
 const Op* run_to_integer(Warp& warp, const Op* op) {
-  const Packed how = Packed::of(op->imm);
+  const WideParts how = WideParts::of(op->imm);
   const uint32_t count = how.uniform ? 1 : kWarpSize;
   double rounded[kWarpSize];
   round_all(warp.lanes<S>(op->a), rounded, how.rounding, count);
@@ -188,13 +188,13 @@ bool convert_common(Lowering& l, const CommonConversion& how) {
   Source a;
   const Handler handler = handler_for(how);
   if (!handler || !how.from_register || !l.register_source(l.operand(1).reg, &a)) return false;
-  const Packed packed{static_cast<uint8_t>(ptx::bytes_of(how.from) * 8),
-                      static_cast<uint8_t>(ptx::bytes_of(how.to) * 8),
-                      ptx::is_signed(how.from),
-                      ptx::is_signed(how.to),
-                      a.uniform,
-                      how.rounding};
-  l.emit_value(l.operand(0), how.to_register, a.uniform, handler, a, {}, {}, packed.bits());
+  const WideParts wide_parts{static_cast<uint8_t>(ptx::bytes_of(how.from) * 8),
+                             static_cast<uint8_t>(ptx::bytes_of(how.to) * 8),
+                             ptx::is_signed(how.from),
+                             ptx::is_signed(how.to),
+                             a.uniform,
+                             how.rounding};
+  l.emit_value(l.operand(0), how.to_register, a.uniform, handler, a, {}, {}, wide_parts.bits());
   return true;
 }
 
