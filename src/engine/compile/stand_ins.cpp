@@ -10,8 +10,9 @@
 namespace kiln::engine {
 namespace {
 
+// A predicate takes eight bytes, so that what follows it stays aligned.
 size_t bytes_of_slot(const StandInSlot& slot) {
-  return slot.predicate ? sizeof(uint32_t) : size_t{slot.bytes} * kWarpSize;
+  return slot.predicate ? sizeof(uint64_t) : size_t{slot.bytes} * kWarpSize;
 }
 
 }  // namespace
