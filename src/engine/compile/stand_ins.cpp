@@ -57,7 +57,8 @@ StandIns::StandIns(Warp& warp, const std::vector<StandInSlot>& slots) : warp_(wa
   }
   std::byte* to = saved_;
   for (const StandInSlot& slot : slots) {
-    std::memcpy(to, warp.registers + slot.slot, bytes_of_slot(slot));
+    std::memcpy(to, warp.registers + slot.slot,
+                slot.predicate ? sizeof(uint32_t) : bytes_of_slot(slot));
     to += bytes_of_slot(slot);
     if (!slot.input) continue;
     if (slot.predicate) {
