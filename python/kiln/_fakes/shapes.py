@@ -50,9 +50,9 @@ class _Evaluation(Evaluation):
         sizes: list[int] = []
         for dim in result.dims:
             if isinstance(dim, Splat):
-                sizes.extend(self.splat(dim))
+                sizes.extend(int(size) for size in self.splat(dim))
             else:
-                sizes.append(self.expr(dim))
+                sizes.append(int(self.expr(dim)))
         return Shape(tuple(sizes), self.dtype(result.dtype, None))
 
     def dtype(self, dtype: Optional[Dtype], default: Optional[str]) -> str:

@@ -53,6 +53,25 @@ std::vector<bool> lines_without_source(std::string_view text) {
   return without;
 }
 
+// The instructions that can be reached by first(reach) and from there on, until visit says no.
+template <class First, class Visit>
+void walk(const ptx::Body& body, First first, Visit visit) {
+  std::vector<bool> seen(body.instructions.size());
+  std::vector<size_t> open;
+  const auto reach = [&](size_t index) {
+    if (index >= seen.size() || seen[index]) return;
+    seen[index] = true;
+    open.push_back(index);
+  };
+  first(reach);
+  while (!open.empty()) {
+    const size_t at = open.back();
+    open.pop_back();
+    if (!visit(body.instructions[at])) return;
+    each_next(body, at, reach);
+  }
+}
+
 bool leaves(const ptx::Instruction& instruction) {
   const auto match = ptx::match_form(instruction);
   return match && ptx::forms()[match->form].lowering.starts_with("leave");
@@ -65,23 +84,18 @@ bool leads_to(const engine::Program& program, uint32_t from_site, uint32_t to_si
   const auto body = ptx::parse_body(*program.module, *program.function);
   if (!body) return false;
   const uint32_t from = program.sites[from_site].ptx_line, to = program.sites[to_site].ptx_line;
-  std::vector<bool> seen(body->instructions.size());
-  std::vector<size_t> open;
-  const auto reach = [&](size_t index) {
-    if (index >= seen.size() || seen[index]) return;
-    seen[index] = true;
-    open.push_back(index);
-  };
-  for (size_t i = 0; i < body->instructions.size(); ++i) {
-    if (body->instructions[i].line == from) each_next(*body, i, reach);
-  }
-  while (!open.empty()) {
-    const size_t at = open.back();
-    open.pop_back();
-    if (body->instructions[at].line == to) return true;
-    each_next(*body, at, reach);
-  }
-  return false;
+  bool found = false;
+  walk(
+      *body,
+      [&](const auto& reach) {
+        for (size_t i = 0; i < body->instructions.size(); ++i)
+          if (body->instructions[i].line == from) each_next(*body, i, reach);
+      },
+      [&](const ptx::Instruction& instruction) {
+        found = instruction.line == to;
+        return !found;
+      });
+  return found;
 }
 
 bool is_merged_end(const engine::Program& program, uint32_t site) {
@@ -89,26 +103,20 @@ bool is_merged_end(const engine::Program& program, uint32_t site) {
   const auto body = ptx::parse_body(*program.module, *program.function);
   if (!body) return false;
   const std::vector<bool> without = lines_without_source(program.function->body_text);
-  std::vector<bool> seen(body->instructions.size());
-  std::vector<size_t> open;
-  const auto reach = [&](size_t index) {
-    if (index >= seen.size() || seen[index]) return;
-    seen[index] = true;
-    open.push_back(index);
-  };
-  for (size_t i = 0; i < body->instructions.size(); ++i) {
-    if (body->instructions[i].line == program.sites[site].ptx_line) reach(i);
-  }
-  while (!open.empty()) {
-    const size_t at = open.back();
-    open.pop_back();
-    const ptx::Instruction& instruction = body->instructions[at];
-    const size_t line = instruction.line - program.function->body_line;
-    const bool merged = line < without.size() && without[line];
-    if (!merged && !leaves(instruction)) return false;
-    each_next(*body, at, reach);
-  }
-  return true;
+  bool merged_all = true;
+  walk(
+      *body,
+      [&](const auto& reach) {
+        for (size_t i = 0; i < body->instructions.size(); ++i)
+          if (body->instructions[i].line == program.sites[site].ptx_line) reach(i);
+      },
+      [&](const ptx::Instruction& instruction) {
+        const size_t line = instruction.line - program.function->body_line;
+        const bool merged = line < without.size() && without[line];
+        merged_all = merged || leaves(instruction);
+        return merged_all;
+      });
+  return merged_all;
 }
 
 }  // namespace kiln::watch
