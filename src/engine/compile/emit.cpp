@@ -119,7 +119,7 @@ Reg Emitter::word_of(uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (v.kept == Kept::Splat) {
     Reg word = t_.word();
-    t_.lane_word(word, bits_of(index, 0, 0), 0, 4);
+    t_.lane_word(word, bits_of(index, 0, 0), 0, v.bytes);
     return word;
   }
   return value.word;
@@ -264,7 +264,7 @@ void Emitter::read_input(uint32_t index) {
     return;
   }
   if (v.kept == Kept::Splat) {
-    t_.load_splat(place_of(index, 0, 0), base, v.slot, 4);
+    t_.load_splat(place_of(index, 0, 0), base, v.slot, v.bytes);
     return;
   }
   const uint32_t halves = v.bytes / 4;
@@ -279,7 +279,7 @@ void Emitter::need(uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (values_[index].read || !v.home || !v.input) return;
   values_[index].read = true;
-  if (is_read(index)) read_input(index);
+  if (is_read(index)) read_input(index), expect_number(index);
 }
 
 void Emitter::need_all(const Step& step) {
@@ -309,8 +309,8 @@ void Emitter::write_back(uint32_t index) {
       t_.store_word(values_[index].word, registers_, v.slot, v.bytes);
     } else {
       Reg word = t_.word();
-      t_.lane_word(word, bits_of(index, 0, 0), 0, 4);
-      t_.store_word(word, registers_, v.slot, 4);
+      t_.lane_word(word, bits_of(index, 0, 0), 0, v.bytes);
+      t_.store_word(word, registers_, v.slot, v.bytes);
     }
     return;
   }

@@ -34,7 +34,7 @@ bool Emitter::one(const Step& step) {
     compare_ends(step);
     return true;
   }
-  const bool real = step.meaning.type == Number::F32 || step.meaning.from == Number::F32;
+  const bool real = is_real(step.meaning.type) || is_real(step.meaning.from);
   const bool moves = step.meaning.does == Does::Copy || step.meaning.does == Does::Spread ||
                      step.meaning.does == Does::Select;
   if (d.kept == Kept::Word && (!real || moves)) return on_words(step);
@@ -199,7 +199,7 @@ bool Emitter::call_handler(const Step& step) {
   t_.call(reinterpret_cast<const void*>(op.run), warp_, &op);
   if (d.in == Slot::Scalar) {
     if (d.kept == Kept::Splat)
-      t_.load_splat(result(*step.d, 0, 0), registers_, d.slot, 4);
+      t_.load_splat(result(*step.d, 0, 0), registers_, d.slot, d.bytes);
     else
       t_.load_word(result(*step.d, 0, 0), registers_, d.slot, d.bytes);
     return true;
@@ -234,12 +234,31 @@ void Emitter::put_in_frame(uint32_t index) {
 bool Emitter::on_vectors(const Step& step) {
   const bool wide = bytes_of(step.meaning.type) == 8 || bytes_of(step.meaning.from) == 8;
   take_over_sum(step);
+  if (is_wide_arithmetic(step.meaning)) expect_operands(step);
+  const std::vector<uint32_t> spread = spread_words(step);
   for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
     const Target::Mark mark = t_.mark();
     if (!(wide ? wide_step(step, s) : vector_step(step, s))) return false;
     t_.release(mark);
   }
+  for (uint32_t index : spread) values_[index].splat = Reg();
   return true;
+}
+
+// A word that all strips read as a vector is made one once, until the step ends.
+std::vector<uint32_t> Emitter::spread_words(const Step& step) {
+  std::vector<uint32_t> out;
+  if (strip_count(*step.d) == 1) return out;
+  for (const auto& from : {step.a, step.b, step.c}) {
+    if (!from || plan_.variables[*from].kept != Kept::Word || values_[*from].splat.isValid() ||
+        plan_.variables[*from].in == Slot::Predicate)
+      continue;
+    const Reg splat = t_.vector();
+    t_.splat(splat, values_[*from].word, plan_.variables[*from].bytes);
+    values_[*from].splat = splat;
+    out.push_back(*from);
+  }
+  return out;
 }
 
 bool Emitter::vector_step(const Step& step, uint32_t s) {
@@ -302,6 +321,8 @@ bool Emitter::vector_step(const Step& step, uint32_t s) {
 
 bool Emitter::wide_step(const Step& step, uint32_t s) {
   const Meaning& m = step.meaning;
+  const bool real = is_real(m.type) || is_real(m.from);
+  if (real && m.does != Does::Select && m.does != Does::Copy) return wide_float(step, s);
   if (bytes_of(m.type) == 4) {  // 64 bits to 32
     if (m.does != Does::Convert) return false;
     t_.narrow(result(*step.d, s, 0), vector_of(*step.a, s, 0), vector_of(*step.a, s, 1));
@@ -346,7 +367,8 @@ bool Emitter::wide_step(const Step& step, uint32_t s) {
         done = m.operands == 1   ? t_.unary(m.does, m.type, to, vector_of(*step.a, s, h))
                : m.operands == 2 ? t_.binary(m.does, m.type, to, vector_of(*step.a, s, h),
                                              vector_of(*step.b, s, h))
-                                 : false;
+                                 : t_.ternary(m.does, m.type, to, vector_of(*step.a, s, h),
+                                              vector_of(*step.b, s, h), vector_of(*step.c, s, h));
     }
     if (!done) return false;
   }

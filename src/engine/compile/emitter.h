@@ -22,6 +22,7 @@ class Emitter {
     std::vector<Reg> regs;
     std::vector<Reg> fresh;  // of one that is blended: what was just computed
     bool read = false;       // from the frame
+    bool checked = false;    // it has no NaN
   };
   uint32_t vector_bytes() const { return t_.vector_lanes() * 4; }
   int64_t rise(const Pattern2& steps, uint32_t lane) const;
@@ -73,6 +74,7 @@ class Emitter {
   bool call_handler(const Step& step);
   void call_warpwide(const Step& step);
   void put_in_frame(uint32_t variable);
+  std::vector<uint32_t> spread_words(const Step& step);
   bool vector_step(const Step& step, uint32_t strip);
   bool wide_step(const Step& step, uint32_t strip);
   bool compare(const Step& step, uint32_t strip);
@@ -85,6 +87,13 @@ class Emitter {
   void compare_ends(const Step& step);
   void copy_to(uint32_t to, uint32_t from);
   void finish_float(const Step& step, Reg reg);
+
+  // emit_numbers.cpp
+  void expect_numbers(const std::vector<uint32_t>& all, const Label& otherwise);
+  void expect_number(uint32_t index);
+  void expect_operands(const Step& step);
+  bool convert_wide(const Step& step, uint32_t s);
+  bool wide_float(const Step& step, uint32_t s);
 
   // emit_loads.cpp
   bool prepare_places();

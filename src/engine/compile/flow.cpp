@@ -27,7 +27,7 @@ bool is_store(const Meaning* meaning) {
 // What a phase may hold besides branches.
 bool fits(const Meaning* meaning) {
   return meaning && !is_branch(meaning) && !is_store(meaning) &&
-         meaning->does != Does::BranchIndexed && meaning->type != Number::F64;
+         meaning->does != Does::BranchIndexed;
 }
 
 bool is_warpwide(const Meaning* meaning) { return meaning && meaning->does == Does::Warpwide; }

@@ -132,7 +132,9 @@ bool Planner::read_elements(Step step) {
 }
 
 bool Planner::read_operands(Step& step) {
-  const Meaning& m = step.meaning;
+  Meaning& m = step.meaning;
+  // One handler may serve both.
+  if (m.does == Does::Lanewise && step.op.effect == Effect::Scalar) m.lanes = 0;
   const auto operand = [&](uint32_t k, uint32_t slot, uint32_t bytes, std::optional<uint32_t>* to) {
     if (m.operands <= k) return true;
     if (m.headers >> k & 1) {

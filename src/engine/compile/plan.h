@@ -44,6 +44,8 @@ struct Variable {
   bool lazy = false;       // its NaNs are made canonical where their bits can be seen
   bool quiet = false;      // its NaNs are quiet
   bool blended = false;    // written for the lanes that run alone
+  bool clean = false;      // f64: all its NaNs have the bits that arithmetic gives them
+  bool counted = false;    // f64 arithmetic reads it
   Kept kept = Kept::Unknown;
   Pattern2 steps;
   uint64_t constant = 0;
@@ -123,6 +125,9 @@ struct Taken {
 std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, Taken taken);
 
 Pattern2 header_steps(const Affine& header, uint32_t row_lanes, bool narrow);
+
+// f64 arithmetic, which asks of its operands that NaNs have no bits of their own (plan_kept.cpp).
+bool is_wide_arithmetic(const Meaning& meaning);
 
 // Does it load from an address for each lane?
 bool is_gather(const Plan& plan, const Step& step);

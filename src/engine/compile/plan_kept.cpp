@@ -34,6 +34,26 @@ bool is_float_arithmetic(const Meaning& m) {
   }
 }
 
+bool is_wide_arithmetic(const Meaning& m) {
+  if (m.type != Number::F64) return false;
+  switch (m.does) {
+    case Does::Add:
+    case Does::Sub:
+    case Does::Mul:
+    case Does::Mad:
+    case Does::Divide:
+    case Does::Min:
+    case Does::Max:
+    case Does::Negate:
+    case Does::Absolute:
+    case Does::Root:
+    case Does::Reciprocal:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Addresses and branches want to know whether lanes differ, and so does what they are made of.
 void Planner::find_wanted() {
   for (const Step& step : plan_.steps) {
@@ -190,7 +210,7 @@ Variable Planner::result_of(const Step& step) {
   const Variable *a = var(step.a), *b = var(step.b), *c = var(step.c);
   Variable out;
   const bool one = is_one(a) && is_one(b) && is_one(c);
-  const bool real = m.type == Number::F32 || m.from == Number::F32;
+  const bool real = is_real(m.type) || is_real(m.from);
   out.kept = Kept::Vector;
   switch (m.does) {
     case Does::Load:
@@ -344,7 +364,9 @@ void Planner::find_lazy() {
     if (step.meaning.does == Does::Negate || step.meaning.does == Does::Absolute)
       plan_.variables[*step.d].quiet = false;
     if (is_float_arithmetic(step.meaning) || step.meaning.does == Does::Compare) continue;
-    if (step.meaning.does == Does::Convert && step.meaning.from == Number::F32) continue;
+    if (step.meaning.does == Does::Convert && step.meaning.from == Number::F32 &&
+        step.meaning.type != Number::F64)
+      continue;
     for (const auto& from : {step.a, step.b, step.c}) {
       // Raw bits or arithmetic: only one that is always arithmetic may be made canonical here.
       if (from && plan_.variables[*from].input) plan_.variables[*from].lazy = false;
@@ -352,6 +374,49 @@ void Planner::find_lazy() {
     for (uint32_t from : step.reads) {
       if (plan_.variables[from].input) plan_.variables[from].lazy = false;
     }
+  }
+}
+
+// Of two f64 NaNs, a GPU's result has the bits of one; which one depends on the operation, and on
+// each CPU it is another. Where all NaNs have the bits that arithmetic gives to new ones, nobody
+// can tell. So NaNs from elsewhere are looked for before arithmetic reads them, and the interpreter
+// goes on where there is one: inputs when the phase begins, others at the Op (emit_numbers.cpp).
+void Planner::find_clean() {
+  for (const Step& step : plan_.steps) {
+    if (!is_wide_arithmetic(step.meaning)) continue;
+    for (const auto& from : {step.a, step.b, step.c}) {
+      if (from) plan_.variables[*from].counted = true;
+    }
+  }
+  for (Variable& v : plan_.variables) v.clean = v.bytes == 8 && (!v.input || v.counted);
+  for (bool changed = true; changed;) {
+    changed = false;
+    const auto spoil = [&](uint32_t index) {
+      changed |= plan_.variables[index].clean;
+      plan_.variables[index].clean = false;
+    };
+    for (const Step& step : plan_.steps) {
+      for (uint32_t to : step.writes) spoil(to);
+      if (step.d && step.writes.empty() && !gives_clean(step)) spoil(*step.d);
+    }
+  }
+}
+
+bool Planner::gives_clean(const Step& step) const {
+  const Meaning& m = step.meaning;
+  const auto clean = [&](const std::optional<uint32_t>& from) {
+    return plan_.variables[*from].clean;
+  };
+  switch (m.does) {
+    case Does::Convert:  // an integer is no NaN
+      return m.type == Number::F64 && m.from != Number::F32;
+    case Does::Copy:
+    case Does::Spread:
+      return clean(step.a);
+    case Does::Select:
+      return clean(step.a) && clean(step.b);
+    default:
+      return is_wide_arithmetic(m);
   }
 }
 

@@ -28,6 +28,7 @@ class Planner {
     if (plan_.row_lanes == kWarpSize) look_for_rows();
     if (!infer()) return std::nullopt;
     find_lazy();
+    find_clean();
     return std::move(plan_);
   }
 
@@ -97,6 +98,8 @@ class Planner {
   void steps_of_product(const Step& step, Variable* out);
   bool known(const Step& step) const;
   void find_lazy();
+  void find_clean();
+  bool gives_clean(const Step& step) const;
   bool is_assigned_at_exits(uint32_t variable) const;
   const Variable* var(const std::optional<uint32_t>& index) const {
     return index ? &plan_.variables[*index] : nullptr;

@@ -27,6 +27,7 @@ bool A64::unary(Does does, Number type, Reg to, Reg a) {
     cc_.not_(d.b16(), s.b16());
     return true;
   }
+  if (type == Number::F64) return unary_wide(does, d, s);
   if (does == Does::Negate && type != Number::F32) {
     bytes_of(type) == 8 ? cc_.neg(d.d2(), s.d2()) : cc_.neg(d.s4(), s.s4());
     return true;
@@ -104,6 +105,7 @@ bool A64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
     default:
       break;
   }
+  if (type == Number::F64) return binary_wide(does, d, l, r);
   if (type == Number::F32) {
     switch (does) {
       case Does::Add:
@@ -184,13 +186,15 @@ bool A64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
     cc_.orr(v(to).b16(), moved.b16(), by.b16());
     return true;
   }
-  if (does != Does::Mad || bytes_of(type) == 8) return false;
+  if (does != Does::Mad || type == Number::U64 || type == Number::S64) return false;
   Vec sum = v(to);
   // The sum is read and written: it must not be a factor as well.
   const bool apart = to.id() == a.id() || to.id() == b.id();
   if (apart) sum = temporary();
   if (sum.id() != c.id()) cc_.mov(sum.b16(), v(c).b16());
-  if (type == Number::F32)
+  if (type == Number::F64)
+    cc_.fmla(sum.d2(), v(a).d2(), v(b).d2());
+  else if (type == Number::F32)
     cc_.fmla(sum.s4(), v(a).s4(), v(b).s4());
   else
     cc_.mla(sum.s4(), v(a).s4(), v(b).s4());
@@ -226,11 +230,12 @@ bool A64::convert(Number to_type, Number from, Reg to, Reg a) {
 }
 
 void A64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
-  const bool wide = bytes_of(type) == 8, real = type == Number::F32, sign = is_signed(type);
+  const bool wide = bytes_of(type) == 8, real = is_real(type), sign = is_signed(type);
   // to = l > r, l >= r or l == r; every other comparison is made of these.
   const auto above = [&](const Reg& d, const Reg& l, const Reg& r) {
     if (real)
-      cc_.fcmgt(v(d).s4(), v(l).s4(), v(r).s4());
+      wide ? cc_.fcmgt(v(d).d2(), v(l).d2(), v(r).d2())
+           : cc_.fcmgt(v(d).s4(), v(l).s4(), v(r).s4());
     else if (sign)
       wide ? cc_.cmgt(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmgt(v(d).s4(), v(l).s4(), v(r).s4());
     else
@@ -238,7 +243,8 @@ void A64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
   };
   const auto from = [&](const Reg& d, const Reg& l, const Reg& r) {
     if (real)
-      cc_.fcmge(v(d).s4(), v(l).s4(), v(r).s4());
+      wide ? cc_.fcmge(v(d).d2(), v(l).d2(), v(r).d2())
+           : cc_.fcmge(v(d).s4(), v(l).s4(), v(r).s4());
     else if (sign)
       wide ? cc_.cmge(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmge(v(d).s4(), v(l).s4(), v(r).s4());
     else
@@ -246,7 +252,8 @@ void A64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
   };
   const auto same = [&](const Reg& d, const Reg& l, const Reg& r) {
     if (real)
-      cc_.fcmeq(v(d).s4(), v(l).s4(), v(r).s4());
+      wide ? cc_.fcmeq(v(d).d2(), v(l).d2(), v(r).d2())
+           : cc_.fcmeq(v(d).s4(), v(l).s4(), v(r).s4());
     else
       wide ? cc_.cmeq(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmeq(v(d).s4(), v(l).s4(), v(r).s4());
   };

@@ -224,6 +224,14 @@ class A64 final : public Target {
     cc_.fcmeq(is_number.s4(), v(value).s4(), v(value).s4());
     cc_.bif(v(value).b16(), v(nan).b16(), is_number.b16());
   }
+  void canonicalize_wide(Reg value) override {
+    Vec is_number = temporary(), nan = temporary();
+    constant(nan, 0xfff8000000000000u, 8);
+    cc_.fcmeq(is_number.d2(), v(value).d2(), v(value).d2());
+    cc_.bif(v(value).b16(), nan.b16(), is_number.b16());
+  }
+  bool from_double(Number to_type, Reg to, Reg low, Reg high) override;
+  bool to_double(Number from, bool high, Reg to, Reg a) override;
   void bits_to_mask(Reg to, Reg word, uint32_t first) override {
     Gp moved = temporary_word();
     cc_.lsr(moved, x(word), first);
@@ -276,6 +284,8 @@ class A64 final : public Target {
   }
 
  private:
+  bool unary_wide(Does does, const Vec& to, const Vec& a);
+  bool binary_wide(Does does, const Vec& to, const Vec& a, const Vec& b);
   Vec temporary() { return vector().as<Vec>(); }
   Gp temporary_word() { return word().as<Gp>(); }
   void lane_bits(const Vec& to) {  // 1, 2, 4, 8

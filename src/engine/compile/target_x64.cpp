@@ -53,8 +53,8 @@ bool X64::unary(Does does, Number type, Reg to, Reg a) {
     cc_.vpxor(d, s, everywhere(0xffffffffu));
     return true;
   }
+  if (type == Number::F64) return unary_wide(does, d, s);
   if (does == Does::Negate && type != Number::F32) {
-    if (type == Number::F64) return false;
     Ymm zero = temporary();
     constant(zero, 0, 4);
     bytes_of(type) == 8 ? cc_.vpsubq(d, zero, s) : cc_.vpsubd(d, zero, s);
@@ -158,7 +158,7 @@ void X64::multiply_wide(const Ymm& to, const Ymm& a, const Ymm& b) {
 bool X64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
   const Ymm d = v(to), l = v(a), r = v(b);
   const bool wide = bytes_of(type) == 8, real = type == Number::F32;
-  if (type == Number::F64) return false;
+  if (type == Number::F64) return binary_wide(does, d, l, r);
   switch (does) {
     case Does::And:
       cc_.vpand(d, l, r);
@@ -224,21 +224,27 @@ bool X64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
     cc_.vpor(v(to), low, high);
     return true;
   }
-  if (does != Does::Mad || bytes_of(type) == 8) return false;
-  if (type != Number::F32) {
+  if (does != Does::Mad) return false;
+  if (type == Number::U64 || type == Number::S64) {
+    Ymm product = temporary();
+    multiply_wide(product, v(a), v(b));
+    cc_.vpaddq(v(to), product, v(c));
+    return true;
+  }
+  const bool wide = type == Number::F64;
+  if (!wide && type != Number::F32) {
     Ymm product = temporary();
     cc_.vpmulld(product, v(a), v(b));
     cc_.vpaddd(v(to), product, v(c));
     return true;
   }
   // The first operand is read and written.
-  if (to.id() == a.id()) {
-    cc_.vfmadd213ps(v(to), v(b), v(c));
-  } else if (to.id() == b.id()) {
-    cc_.vfmadd213ps(v(to), v(a), v(c));
+  if (to.id() == a.id() || to.id() == b.id()) {
+    const Reg& other = to.id() == a.id() ? b : a;
+    wide ? cc_.vfmadd213pd(v(to), v(other), v(c)) : cc_.vfmadd213ps(v(to), v(other), v(c));
   } else {
     copy(to, c);
-    cc_.vfmadd231ps(v(to), v(a), v(b));
+    wide ? cc_.vfmadd231pd(v(to), v(a), v(b)) : cc_.vfmadd231ps(v(to), v(a), v(b));
   }
   return true;
 }

@@ -181,6 +181,8 @@ class X64 final : public Target {
     cc_.vcmpps(is_nan, v(value), v(value), static_cast<int>(x86::VCmpImm::kUNORD_Q));
     cc_.vblendvps(v(value), v(value), v(nan), is_nan);
   }
+  bool from_double(Number to_type, Reg to, Reg low, Reg high) override;
+  bool to_double(Number from, bool high, Reg to, Reg a) override;
   void bits_to_mask(Reg to, Reg word, uint32_t first) override;
   void mask_to_bits(Reg word, Reg mask, uint32_t first) override {
     Gp lanes = temporary_word();
@@ -212,6 +214,11 @@ class X64 final : public Target {
   Gp temporary_word() { return word().as<Gp>(); }
   // 32 bytes behind the code.
   Mem in_memory(const void* data) { return cc_.newConst(asmjit::ConstPoolScope::kLocal, data, 32); }
+  Mem everywhere_wide(uint64_t bits) {
+    std::array<uint64_t, 4> lanes;
+    lanes.fill(bits);
+    return in_memory(lanes.data());
+  }
   Mem everywhere(uint32_t bits) {
     std::array<uint32_t, 8> lanes;
     lanes.fill(bits);
@@ -224,6 +231,8 @@ class X64 final : public Target {
   void pick(bool least, Number type, const Reg& to, const Reg& a, const Reg& b);
   void compare_integers(Comparison comparison, Number type, const Reg& to, const Reg& a,
                         const Reg& b);
+  bool unary_wide(Does does, const Ymm& to, const Ymm& a);
+  bool binary_wide(Does does, const Ymm& to, const Ymm& a, const Ymm& b);
   void move_right_wide(const Ymm& to, const Ymm& a, uint32_t by);
 
   asmjit::CodeHolder code_;

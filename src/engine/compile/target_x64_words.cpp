@@ -68,6 +68,8 @@ x86::CondCode word_condition(Comparison comparison, bool sign) {
 void X64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
   if (type == Number::F32)
     cc_.vcmpps(v(to), v(a), v(b), static_cast<int>(float_condition(comparison)));
+  else if (type == Number::F64)
+    cc_.vcmppd(v(to), v(a), v(b), static_cast<int>(float_condition(comparison)));
   else
     compare_integers(comparison, type, to, a, b);
 }

@@ -71,6 +71,8 @@ constexpr uint32_t bytes_of(Number number) {
                                                                                    : 4;
 }
 
+constexpr bool is_real(Number number) { return number == Number::F32 || number == Number::F64; }
+
 // As comparisons.h names them.
 enum class Comparison : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
 

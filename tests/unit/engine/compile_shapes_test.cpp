@@ -104,6 +104,39 @@ TEST(Compiled, CountsInSharedMemory) {
   }
 }
 
+// f64 in loops: numbers, infinities that become NaNs, and NaNs with bits of their own, which only
+// the interpreter keeps.
+TEST(Compiled, ComputesWithDoubles) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u64 %rd9, [q]; mov.u32 %r1, %tid.x;"
+      "mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.y; mad.lo.u32 %r1, %r3, %r2, %r1;"
+      "mov.u32 %r9, %ctaid.x; mad.lo.u32 %r4, %r9, 256, %r1; mul.wide.u32 %rd3, %r4, 8;"
+      "add.s64 %rd4, %rd2, %rd3; mul.wide.u32 %rd5, %r1, 4; add.s64 %rd6, %rd1, %rd5;"
+      "ld.param.u32 %r8, [n]; mov.u32 %r5, 0; cvt.rn.f64.u32 %fd1, %r1; mov.f64 %fd2, %fd1;\n"
+      "L: ld.global.f32 %f1, [%rd6]; ld.global.u32 %r6, [%rd6+4096]; setp.eq.u32 %p1, %r8, 0;"
+      "cvt.f64.f32 %fd3, %f1; cvt.rn.f64.s32 %fd4, %r6; selp.f64 %fd3, %fd3, %fd4, %p1;"
+      "fma.rn.f64 %fd1, %fd3, %fd4, %fd1; mul.rn.f64 %fd5, %fd2, %fd2; sub.rn.f64 %fd5, %fd5, %fd1;"
+      "abs.f64 %fd6, %fd5; sqrt.rn.f64 %fd6, %fd6; max.f64 %fd2, %fd6, %fd4; neg.f64 %fd7, %fd2;"
+      "min.f64 %fd2, %fd7, %fd1; div.rn.f64 %fd2, %fd2, %fd4; setp.gt.f64 %p2, %fd2, %fd1;"
+      "selp.f64 %fd2, %fd1, %fd2, %p2; cvt.rzi.s32.f64 %r7, %fd2; cvt.rn.f32.f64 %f2, %fd2;"
+      "add.s64 %rd6, %rd6, 4; add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 40; @%p1 bra L;\n"
+      "mov.b32 %r10, %f2; xor.b32 %r7, %r7, %r10; cvt.u64.u32 %rd7, %r7; mov.b64 %rd8, %fd2;"
+      "xor.b64 %rd7, %rd7, %rd8; mov.b64 %rd8, %fd1; add.s64 %rd7, %rd7, %rd8;"
+      "st.global.u64 [%rd4], %rd7;");
+  for (KilnDim3 block : kShapes) {
+    for (uint32_t n : {0u, 1u}) {
+      const Ran compiled = run_compiled(text, block, n, "always", 9);
+      EXPECT_EQ(compiled.text, "");
+      EXPECT_EQ(compiled.out, run_compiled(text, block, n, "0", 9).out) << block.x;
+      // Without NaNs from memory, machine code goes on to the end.
+      if (compiles() && n == 1) {
+        EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u);
+      }
+    }
+  }
+}
+
 // An image whose border is inside of warps, between them, or nowhere.
 TEST(Compiled, ClampsBaseAndStepAtABorder) {
   std::string body =

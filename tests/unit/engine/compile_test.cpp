@@ -36,6 +36,7 @@ class Writer {
       line("cvt.u64.u32 %rd{}, %r{}", 4 + i, i);
       line("st.shared.f32 [%r23+{}], %f{}", i * 256, i);
     }
+    for (int i = 1; i <= 4; ++i) line("cvt.rn.f64.s32 %fd{}, %r{}", i, i);
     if (borders_) {
       line(
           "mul.wide.u32 %rd13, %r26, 1024; add.s64 %rd13, %rd13, %rd2; add.s64 %rd13, %rd13, %rd3");
@@ -57,6 +58,10 @@ class Writer {
       line("cvt.u32.u64 %r34, %rd{}; xor.b32 %r35, %r34, %r{}", 4 + i, i);
       line("st.global.u32 [%rd25+{}], %r35", 65536 + (i - 1) * 4096);
     }
+    for (int i = 1; i <= 4; ++i)
+      line(
+          "mov.b64 {{%r34, %r35}}, %fd{}; xor.b32 %r34, %r34, %r35; st.global.u32 [%rd25+{}], %r34",
+          i, 196608 + i * 4096);
     line(
         "selp.b32 %r36, 1, 2, %p1; selp.b32 %r37, %r36, 3, %p2; st.global.u32 [%rd25+98304], %r37");
     return kernel_text("u64 p, u64 q, u32 n", text_);
@@ -71,6 +76,7 @@ class Writer {
   std::string f() { return fmt::format("%f{}", 1 + pick(8)); }
   std::string r() { return fmt::format("%r{}", 1 + pick(8)); }
   std::string rd() { return fmt::format("%rd{}", 5 + pick(8)); }
+  std::string fd() { return fmt::format("%fd{}", 1 + pick(4)); }
   std::string p() { return fmt::format("%p{}", 1 + pick(2)); }
   std::string f_or_number() { return pick(5) ? f() : pick(2) ? "0f3FC00000" : "0f7FC12345"; }
   std::string r_or_number() { return pick(4) ? r() : std::to_string(int(pick(70)) - 20); }
@@ -86,7 +92,7 @@ class Writer {
     static const char* kInteger[] = {"add.s32", "sub.u32", "mul.lo.s32", "and.b32", "or.b32",
                                      "xor.b32", "min.s32", "max.u32",    "min.u32", "max.s32"};
     static const char* kWide[] = {"add.s64", "sub.u64", "and.b64", "or.b64", "xor.b64"};
-    if (pick(5) == 0) return special_operation();
+    if (pick(5) == 0) return pick(2) ? special_operation() : wide_operation();
     switch (pick(20)) {
       case 0:
       case 1:
@@ -159,6 +165,47 @@ class Writer {
         return line("fma.{}.f32 {}, {}, {}, {}", pick(2) ? "rm" : "rz", f(), f(), f(), f());
       default:
         return line("{}.f32 {}, {}, {}", pick(2) ? "add.ftz" : "mul.rn.sat", f(), f(), f());
+    }
+  }
+
+  // f64, and what is called: NaNs come from memory, from bits, and from arithmetic itself.
+  void wide_operation() {
+    static const char* kTwo[] = {"add.rn", "sub.rn", "mul.rn", "min", "max", "div.rn"};
+    static const char* kOne[] = {"neg", "abs", "sqrt.rn", "rcp.rn"};
+    switch (pick(14)) {
+      case 0:
+      case 1:
+      case 2:
+        return line("{}.f64 {}, {}, {}", kTwo[pick(6)], fd(), fd(),
+                    pick(4) ? fd() : "0d3FF8000000000000");
+      case 3:
+      case 4:
+        return line("fma.rn.f64 {}, {}, {}, {}", fd(), fd(), fd(), fd());
+      case 5:
+        return line("{}.f64 {}, {}", kOne[pick(4)], fd(), fd());
+      case 6:
+        return pick(2) ? line("setp.{}.f64 {}, {}, {}", comparison(true), p(), fd(), fd())
+                       : line("selp.f64 {}, {}, {}, {}", fd(), fd(), fd(), p());
+      case 7:
+        return pick(2) ? line("cvt.rn.f64.{} {}, {}", pick(2) ? "s32" : "u32", fd(), r())
+                       : line("cvt.rn.f64.{} {}, {}", pick(2) ? "s64" : "u64", fd(), rd());
+      case 8:
+        return pick(2) ? line("cvt.rn.f32.f64 {}, {}", f(), fd())
+                       : line("cvt.rzi.s32.f64 {}, {}", r(), fd());
+      case 9:
+        return pick(8) ? line("mov.b64 {}, {}", rd(), fd()) : line("mov.b64 {}, {}", fd(), rd());
+      case 10:
+        return pick(4) ? line("mov.f64 {}, {}", fd(), fd()) : line("cvt.f64.f32 {}, {}", fd(), f());
+      case 11:
+        return pick(2) ? line("lop3.b32 {}, {}, {}, {}, {}", r(), r(), r(), r(), pick(256))
+                       : line("{} {}, {}, {}, {}", pick(2) ? "bfe.s32" : "prmt.b32", r(), r(), r(),
+                              pick(2) ? r() : "7");
+      default:
+        return line("{} {}, {}, {}",
+                    pick(2)   ? "mul.hi.u32"
+                    : pick(2) ? "div.s32"
+                              : "rem.u32",
+                    r(), r(), r());
     }
   }
 

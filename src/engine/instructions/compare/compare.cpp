@@ -313,6 +313,7 @@ void describe_compare(Meanings& to) {
   describe_comparisons<uint64_t>(to);
   describe_comparisons<int64_t>(to);
   describe_comparisons<float>(to);
+  describe_comparisons<double>(to);
   describe_affine_comparisons<uint32_t>(to);
   describe_affine_comparisons<int32_t>(to);
   describe_affine_comparisons<uint64_t>(to);

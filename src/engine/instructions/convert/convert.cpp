@@ -370,6 +370,7 @@ bool convert(Lowering& l) {
 }
 
 void describe_convert(Meanings& to) {
+  describe_common(to);
   to.unary<To<int64_t>, int64_t, int32_t>(Does::Convert);
   to.unary<To<uint64_t>, uint64_t, uint32_t>(Does::Convert);
   to.unary<To<uint64_t>, uint64_t, int32_t>(Does::Convert);
@@ -381,6 +382,14 @@ void describe_convert(Meanings& to) {
   to.unary<To<float>, float, int32_t>(Does::Convert);
   to.unary<To<float>, float, uint32_t>(Does::Convert);
   to.unary<Truncate, int32_t, float>(Does::Convert);
+  to.unary<To<double>, double, int32_t>(Does::Convert);
+  to.unary<To<double>, double, uint32_t>(Does::Convert);
+  to.unary<To<double>, double, float>(Does::Convert);
+  to.unary<To<float>, float, double>(Does::Convert);
+  to.unary<To<double>, double, int64_t>(Does::Lanewise);
+  to.unary<To<double>, double, uint64_t>(Does::Lanewise);
+  to.unary<To<float>, float, int64_t>(Does::Lanewise);
+  to.unary<To<float>, float, uint64_t>(Does::Lanewise);
   to.unary<WithinF32<Integral::No, false, true>, float>(Does::Saturate);
   to.unary<WithinF32<Integral::Near, false, false>, float>(Does::Nearest);
   to.unary<WithinF32<Integral::Zero, false, false>, float>(Does::Truncate);

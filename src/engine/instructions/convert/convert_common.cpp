@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/decode/meanings.h"
 #include "engine/machine/warp.h"
 
 namespace kiln::engine {
@@ -183,6 +184,28 @@ Handler handler_for(const CommonConversion& how) {
 }
 
 }  // namespace
+
+// Of registers of 32 and 64 bits. Whether the operand is a scalar is in Op::imm: it is where the
+// result is one.
+void describe_common(Meanings& to) {
+  const auto add = [&](Handler handler, Number type, Number from) {
+    to.add(handler, {Does::Lanewise, type, from, 1, 1});
+  };
+  const auto integers = [&]<class S>(S) {
+    add(&run_to_integer<S, int32_t>, Number::S32, number_of<S>());
+    add(&run_to_integer<S, uint32_t>, Number::U32, number_of<S>());
+    add(&run_to_integer<S, int64_t>, Number::S64, number_of<S>());
+    add(&run_to_integer<S, uint64_t>, Number::U64, number_of<S>());
+  };
+  integers(float{});
+  integers(double{});
+  add(&run_cast<uint32_t, uint32_t>, Number::U32, Number::U32);
+  add(&run_cast<uint32_t, uint64_t>, Number::U64, Number::U32);
+  add(&run_cast<uint64_t, uint32_t>, Number::U32, Number::U64);
+  add(&run_cast<uint64_t, uint64_t>, Number::U64, Number::U64);
+  add(&run_small_to_float<uint32_t, float>, Number::F32, Number::U32);
+  add(&run_small_to_float<uint32_t, double>, Number::F64, Number::U32);
+}
 
 bool convert_common(Lowering& l, const CommonConversion& how) {
   Source a;

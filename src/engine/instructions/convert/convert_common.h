@@ -18,4 +18,7 @@ struct CommonConversion {
 // False: there is none, and nothing was emitted.
 bool convert_common(Lowering& l, const CommonConversion& how);
 
+class Meanings;
+void describe_common(Meanings& to);
+
 }  // namespace kiln::engine

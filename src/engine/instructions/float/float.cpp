@@ -440,6 +440,28 @@ std::span<const LoadFusion> float_load_fusions() {
   return kRows;
 }
 
+namespace {
+
+void describe_double(Meanings& to) {
+  to.binary<With<FloatAdd, false, false>, double>(Does::Add);
+  to.binary<With<FloatSub, false, false>, double>(Does::Sub);
+  to.binary<With<FloatMul, false, false>, double>(Does::Mul);
+  to.binary<With<FloatDiv, false, false>, double>(Does::Divide);
+  to.binary<With<FloatMin, false, false>, double>(Does::Min);
+  to.binary<With<FloatMax, false, false>, double>(Does::Max);
+  to.ternary<With<Fma, false, false>, double>(Does::Mad);
+  to.unary<With<FloatAbs, false, false>, double>(Does::Absolute);
+  to.unary<With<FloatNeg, false, false>, double>(Does::Negate);
+  to.unary<With<Reciprocal, false, false>, double>(Does::Reciprocal);
+  to.unary<With<SquareRoot, false, false>, double>(Does::Root);
+  to.unary<With<ReciprocalRoot, false, false>, double>(Does::Lanewise);
+  to.unary<OfHighWord<Reciprocal>, double>(Does::Lanewise);
+  to.unary<OfHighWord<ReciprocalRoot>, double>(Does::Lanewise);
+  to.binary<CopySign, double>(Does::Lanewise);
+}
+
+}  // namespace
+
 void describe_float(Meanings& to) {
   to.binary<With<FloatAdd, false, false>, float>(Does::Add);
   to.binary<With<FloatSub, false, false>, float>(Does::Sub);
@@ -471,6 +493,7 @@ void describe_float(Meanings& to) {
   to.binary<With<FloatMul, false, true>, float>(Does::Lanewise);
   to.ternary<With<Fma, false, true>, float>(Does::Lanewise);
   to.binary<With<DivApproximate, false, false>, float>(Does::Lanewise);
+  describe_double(to);
   for (const LoadFusion& row : float_load_fusions()) {
     for (Handler both : {row.both, row.both_shared, row.both_global})
       to.add(both, {Does::LoadFused});

@@ -2,6 +2,7 @@
 // What do the bit-field, byte-permute and dot-product instructions compute? (PTX ISA 9.7.1.15
 // to 9.7.1.23, 9.7.8, 9.7.9.7)
 #include <bit>
+#include <set>
 
 #include "engine/decode/lanes.h"
 #include "engine/decode/meanings.h"
@@ -324,9 +325,31 @@ bool permute(Lowering& l) {
   return lower_bits<uint32_t>(l, &run_bits<uint32_t, permute_bytes>, mode);
 }
 
+namespace {
+
+template <class T>
+void touched_by_bits(const Op& op, Touched& out) {
+  const Sources& sources = *static_cast<const Sources*>(op.data);
+  for (uint32_t slot : std::set<uint32_t>(sources.slots, sources.slots + kMostSources))
+    out.reads.push_back({slot, sizeof(T)});
+  out.writes = {{op.d, sizeof(T)}};
+}
+
+template <class T, T (*... kFunctions)(const T*, uint8_t)>
+void describe_called(Meanings& to) {
+  (to.warpwide(&run_bits<T, kFunctions>, &touched_by_bits<T>), ...);
+}
+
+}  // namespace
+
 void describe_bits(Meanings& to) {
+  describe_called<uint32_t, extract<false>, extract<true>, insert, lookup3, permute_bytes, dot4,
+                  dot2, mask_of, extend_from>(to);
+  describe_called<uint64_t, extract64<false>, extract64<true>, insert64>(to);
   to.ternary<FunnelLeft, uint32_t>(Does::FunnelLeft);
   to.ternary<FunnelRight, uint32_t>(Does::FunnelRight);
+  to.ternary<FunnelLeftClamped, uint32_t>(Does::Lanewise);
+  to.ternary<FunnelRightClamped, uint32_t>(Does::Lanewise);
 }
 
 }  // namespace kiln::engine

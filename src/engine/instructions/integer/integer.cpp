@@ -206,8 +206,25 @@ template bool shift<ShiftRight>(Lowering&);
 
 namespace {
 
+// Those that the compiler calls.
+template <class T>
+void describe_others(Meanings& to) {
+  to.binary<MulHigh, T>(Does::Lanewise);
+  to.binary<Div, T>(Does::Lanewise);
+  to.binary<Rem, T>(Does::Lanewise);
+  to.ternary<MadHigh, T>(Does::Lanewise);
+  to.unary<ReverseBits, T>(Does::Lanewise);
+  to.unary<PopCount, uint32_t, T>(Does::Lanewise);
+  to.unary<LeadingZeros, uint32_t, T>(Does::Lanewise);
+  to.unary<FindMost, uint32_t, T>(Does::Lanewise);
+  to.unary<FindMostShift, uint32_t, T>(Does::Lanewise);
+  to.ternary<Sad, T>(Does::Lanewise);
+  if constexpr (std::is_signed_v<T>) to.unary<Abs, T>(Does::Lanewise);
+}
+
 template <class T>
 void describe_words(Meanings& to) {
+  describe_others<T>(to);
   to.binary<Add, T>(Does::Add);
   to.binary<Sub, T>(Does::Sub);
   to.binary<MulLow, T>(Does::Mul);
