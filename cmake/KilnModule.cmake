@@ -87,19 +87,24 @@ function(kiln_static_libstdcxx target)
 endfunction()
 
 # kiln_unit_tests(NAME libraries...): tests/unit/NAME/*.cpp as test_NAME, one ctest entry. NAME_x86-64-v3 has the tests
-# of NAME.
+# of NAME, as they were compiled for it: the level is that of the code under test.
 function(kiln_unit_tests name)
   string(REGEX REPLACE "_x86-64-v[0-9]$" "" folder ${name})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${folder}/*.cpp)
   if(NOT KILN_TESTS OR NOT sources)
     return()
   endif()
+  if(NOT folder STREQUAL name)
+    set(sources $<TARGET_OBJECTS:test_${folder}>)
+  endif()
   add_executable(test_${name} ${sources})
   target_link_libraries(test_${name} PRIVATE ${ARGN} GTest::gtest GTest::gmock GTest::gtest_main)
   # Tests are compiled more often than they run long: the code under test keeps its own optimisation.
   target_compile_options(test_${name} PRIVATE -O0)
   target_compile_definitions(test_${name} PRIVATE KILN_TEST_DATA="${CMAKE_SOURCE_DIR}/tests")
-  target_precompile_headers(test_${name} REUSE_FROM kiln_test_headers)
+  if(folder STREQUAL name)
+    target_precompile_headers(test_${name} REUSE_FROM kiln_test_headers)
+  endif()
   if(KILN_UNITY)
     set_target_properties(test_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
