@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -113,21 +114,39 @@ struct Sad {
     return Add::f(c, a < b ? Sub::f(b, a) : Sub::f(a, b));
   }
 };
+// The quotient of 32 bits as f64 is so near to the exact one that no integer lies between them, and
+// CPUs divide vectors of f64, but not of integers. Behind 2^52 an integer is the low bits of a f64.
+template <Integer T>
+uint32_t quotient_of(T a, T b) {
+  const double whole = std::trunc(static_cast<double>(a) / static_cast<double>(b));
+  return static_cast<uint32_t>(std::bit_cast<uint64_t>(whole + 0x1.8p52));
+}
 // Division by zero and its remainder give all ones, as on a GPU; nothing traps.
 struct Div {
   template <Integer T>
   static T f(T a, T b) {
-    if (b == 0) return static_cast<T>(-1);
-    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return Sub::f(T{0}, a);
-    return static_cast<T>(a / b);
+    if constexpr (sizeof(T) == 4) {
+      const uint32_t none = b == 0 ? ~uint32_t{0} : 0;
+      return static_cast<T>(quotient_of(a, b) | none);
+    } else {
+      if (b == 0) return static_cast<T>(-1);
+      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return Sub::f(T{0}, a);
+      return static_cast<T>(a / b);
+    }
   }
 };
 struct Rem {
   template <Integer T>
   static T f(T a, T b) {
-    if (b == 0) return static_cast<T>(-1);
-    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
-    return static_cast<T>(a % b);
+    if constexpr (sizeof(T) == 4) {
+      const uint32_t none = b == 0 ? ~uint32_t{0} : 0;
+      const uint32_t times = quotient_of(a, b) * static_cast<uint32_t>(b);
+      return static_cast<T>((static_cast<uint32_t>(a) - times) | none);
+    } else {
+      if (b == 0) return static_cast<T>(-1);
+      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
+      return static_cast<T>(a % b);
+    }
   }
 };
 struct Abs {
