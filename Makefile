@@ -173,6 +173,7 @@ test-sanitize:
 test-tsan:
 	@tools/bootstrap build
 	@tools/build tsan
+	@# One after the other: TSan forgets where a thread read while another spins for long.
 	@ctest --preset tsan -R '^unit[.]' --no-tests=error
 
 test-programs-asan:
