@@ -229,34 +229,40 @@ bool A64::convert(Number to_type, Number from, Reg to, Reg a) {
   return true;
 }
 
+// to = l > r, l >= r or l == r; every other comparison is made of these.
+void A64::is_above(Number type, const Reg& d, const Reg& l, const Reg& r) {
+  const bool wide = bytes_of(type) == 8;
+  if (is_real(type))
+    wide ? cc_.fcmgt(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.fcmgt(v(d).s4(), v(l).s4(), v(r).s4());
+  else if (is_signed(type))
+    wide ? cc_.cmgt(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmgt(v(d).s4(), v(l).s4(), v(r).s4());
+  else
+    wide ? cc_.cmhi(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmhi(v(d).s4(), v(l).s4(), v(r).s4());
+}
+
+void A64::is_from(Number type, const Reg& d, const Reg& l, const Reg& r) {
+  const bool wide = bytes_of(type) == 8;
+  if (is_real(type))
+    wide ? cc_.fcmge(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.fcmge(v(d).s4(), v(l).s4(), v(r).s4());
+  else if (is_signed(type))
+    wide ? cc_.cmge(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmge(v(d).s4(), v(l).s4(), v(r).s4());
+  else
+    wide ? cc_.cmhs(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmhs(v(d).s4(), v(l).s4(), v(r).s4());
+}
+
+void A64::is_same(Number type, const Reg& d, const Reg& l, const Reg& r) {
+  const bool wide = bytes_of(type) == 8;
+  if (is_real(type))
+    wide ? cc_.fcmeq(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.fcmeq(v(d).s4(), v(l).s4(), v(r).s4());
+  else
+    wide ? cc_.cmeq(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmeq(v(d).s4(), v(l).s4(), v(r).s4());
+}
+
 void A64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
-  const bool wide = bytes_of(type) == 8, real = is_real(type), sign = is_signed(type);
-  // to = l > r, l >= r or l == r; every other comparison is made of these.
-  const auto above = [&](const Reg& d, const Reg& l, const Reg& r) {
-    if (real)
-      wide ? cc_.fcmgt(v(d).d2(), v(l).d2(), v(r).d2())
-           : cc_.fcmgt(v(d).s4(), v(l).s4(), v(r).s4());
-    else if (sign)
-      wide ? cc_.cmgt(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmgt(v(d).s4(), v(l).s4(), v(r).s4());
-    else
-      wide ? cc_.cmhi(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmhi(v(d).s4(), v(l).s4(), v(r).s4());
-  };
-  const auto from = [&](const Reg& d, const Reg& l, const Reg& r) {
-    if (real)
-      wide ? cc_.fcmge(v(d).d2(), v(l).d2(), v(r).d2())
-           : cc_.fcmge(v(d).s4(), v(l).s4(), v(r).s4());
-    else if (sign)
-      wide ? cc_.cmge(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmge(v(d).s4(), v(l).s4(), v(r).s4());
-    else
-      wide ? cc_.cmhs(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmhs(v(d).s4(), v(l).s4(), v(r).s4());
-  };
-  const auto same = [&](const Reg& d, const Reg& l, const Reg& r) {
-    if (real)
-      wide ? cc_.fcmeq(v(d).d2(), v(l).d2(), v(r).d2())
-           : cc_.fcmeq(v(d).s4(), v(l).s4(), v(r).s4());
-    else
-      wide ? cc_.cmeq(v(d).d2(), v(l).d2(), v(r).d2()) : cc_.cmeq(v(d).s4(), v(l).s4(), v(r).s4());
-  };
+  const bool real = is_real(type);
+  const auto above = [&](const Reg& d, const Reg& l, const Reg& r) { is_above(type, d, l, r); };
+  const auto from = [&](const Reg& d, const Reg& l, const Reg& r) { is_from(type, d, l, r); };
+  const auto same = [&](const Reg& d, const Reg& l, const Reg& r) { is_same(type, d, l, r); };
   const auto invert = [&](const Reg& d) { cc_.not_(v(d).b16(), v(d).b16()); };
   // l < r or l > r: false where one is NaN.
   const auto apart = [&](const Reg& d, const Reg& l, const Reg& r) {

@@ -284,6 +284,9 @@ class A64 final : public Target {
   }
 
  private:
+  void is_above(Number type, const Reg& d, const Reg& l, const Reg& r);
+  void is_from(Number type, const Reg& d, const Reg& l, const Reg& r);
+  void is_same(Number type, const Reg& d, const Reg& l, const Reg& r);
   bool unary_wide(Does does, const Vec& to, const Vec& a);
   bool binary_wide(Does does, const Vec& to, const Vec& a, const Vec& b);
   Vec temporary() { return vector().as<Vec>(); }
