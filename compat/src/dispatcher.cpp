@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a source call an op of another library? Through torch.ops, as ATen's own ops.
+#include <kiln/compat/autocast.h>
 #include <kiln/compat/dispatcher.h>
+#include <kiln/compat/record_function.h>
 #include <string.h>
 
 #include "convert.h"
@@ -45,6 +47,27 @@ void call_operator(const char* name, const char* overload, Value* arguments, int
     throw at::Error(c10::str(name, ": the result does not have the type that the source expects"));
 }
 
+namespace {
+// A context manager of torch's, entered; `word` is its argument, if there is one.
+PyObject* entered(const char* kind, Ref word, const char* module = "torch._C") {
+  Ref none = checked(PyTuple_New(0)), words = checked(PyTuple_New(word ? 1 : 0));
+  if (word) PyTuple_SetItem(words.get(), 0, word.take());
+  Ref guard = checked(PyObject_CallObject(torch_attribute(module, kind).get(), words.get()));
+  Ref enter = checked(PyObject_GetAttrString(guard.get(), "__enter__"));
+  checked(PyObject_CallObject(enter.get(), none.get()));
+  return guard.take();
+}
+void leave(void* entered_guard) {
+  WithGil gil;
+  Ref guard(static_cast<PyObject*>(entered_guard));
+  Ref arguments(PyTuple_New(3));
+  for (Py_ssize_t i = 0; i < 3; i++) PyTuple_SetItem(arguments.get(), i, Ref::to(py_none()).take());
+  Ref leaving(PyObject_GetAttrString(guard.get(), "__exit__"));
+  Ref left(leaving ? PyObject_CallObject(leaving.get(), arguments.get()) : nullptr);
+  if (!left) PyErr_Clear();
+}
+}  // namespace
+
 }  // namespace kiln::compat
 
 namespace at {
@@ -53,26 +76,70 @@ inline namespace kc {
 // torch's guard changes what the thread's dispatcher keys include; Python has it as a context
 // manager.
 AutoDispatchBelowAutograd::AutoDispatchBelowAutograd() {
-  using namespace kiln::compat;
-  WithGil gil;
-  Ref none = checked(PyTuple_New(0));
-  Ref guard = checked(PyObject_CallObject(
-      torch_attribute("torch._C", "_AutoDispatchBelowADInplaceOrView").get(), none.get()));
-  Ref enter = checked(PyObject_GetAttrString(guard.get(), "__enter__"));
-  checked(PyObject_CallObject(enter.get(), none.get()));
-  guard_ = guard.take();
+  kiln::compat::WithGil gil;
+  guard_ = kiln::compat::entered("_AutoDispatchBelowADInplaceOrView", kiln::compat::Ref());
 }
+AutoDispatchBelowAutograd::~AutoDispatchBelowAutograd() { kiln::compat::leave(guard_); }
 
-AutoDispatchBelowAutograd::~AutoDispatchBelowAutograd() {
+void RecordFunction::before(const char* name) {
   using namespace kiln::compat;
+  if (guard_ || !has_python()) return;
   WithGil gil;
-  Ref guard(static_cast<PyObject*>(guard_));
-  Ref arguments(PyTuple_New(3));
-  for (Py_ssize_t i = 0; i < 3; i++) PyTuple_SetItem(arguments.get(), i, Ref::to(py_none()).take());
-  Ref leave(PyObject_GetAttrString(guard.get(), "__exit__"));
-  Ref left(leave ? PyObject_CallObject(leave.get(), arguments.get()) : nullptr);
-  if (!left) PyErr_Clear();
+  guard_ =
+      entered("_RecordFunctionFast",
+              checked(PyUnicode_FromStringAndSize(name, static_cast<Py_ssize_t>(strlen(name)))),
+              "torch._C._profiler");
+}
+void RecordFunction::end() {
+  if (guard_) kiln::compat::leave(guard_);
+  guard_ = nullptr;
 }
 
 }  // namespace kc
+}  // namespace at
+
+namespace c10 {
+namespace impl {
+inline namespace kc {
+DispatchKeyGuard::DispatchKeyGuard(const char* kind, const char* key) {
+  using namespace kiln::compat;
+  WithGil gil;
+  Ref name = checked(PyObject_GetAttrString(torch_attribute("torch._C", "DispatchKey").get(), key));
+  Ref words = checked(PyTuple_New(1));
+  PyTuple_SetItem(words.get(), 0, name.take());
+  guard_ = entered(kind, checked(PyObject_CallObject(
+                             torch_attribute("torch._C", "DispatchKeySet").get(), words.get())));
+}
+DispatchKeyGuard::~DispatchKeyGuard() { kiln::compat::leave(guard_); }
+}  // namespace kc
+}  // namespace impl
+}  // namespace c10
+
+namespace at {
+namespace autocast {
+inline namespace kc {
+namespace {
+kiln::compat::Ref asked(const char* getter, DeviceType device) {
+  using namespace kiln::compat;
+  const std::string shown = DeviceTypeName(device, true);
+  Ref name =
+      checked(PyUnicode_FromStringAndSize(shown.data(), static_cast<Py_ssize_t>(shown.size())));
+  Ref words = checked(PyTuple_New(1));
+  PyTuple_SetItem(words.get(), 0, name.take());
+  return checked(PyObject_CallObject(torch_attribute("torch", getter).get(), words.get()));
+}
+}  // namespace
+bool is_autocast_enabled(DeviceType device) {
+  kiln::compat::WithGil gil;
+  return PyObject_IsTrue(asked("is_autocast_enabled", device).get()) == 1;
+}
+ScalarType get_autocast_dtype(DeviceType device) {
+  kiln::compat::WithGil gil;
+  kiln::compat::Ref type = asked("get_autocast_dtype", device);
+  return type.get() == kiln::compat::torch_attribute("torch", "bfloat16").get() ? kBFloat16
+         : type.get() == kiln::compat::torch_attribute("torch", "float").get()  ? kFloat
+                                                                                : kHalf;
+}
+}  // namespace kc
+}  // namespace autocast
 }  // namespace at

@@ -495,23 +495,13 @@ void define_from(OpLibrary* library, const char* name_or_schema, const Function&
 
 const char* key_name(c10::DispatchKey key) {
   switch (key) {
-    case c10::DispatchKey::CPU:
-      return "CPU";
-    case c10::DispatchKey::CUDA:
-      return "CUDA";
-    case c10::DispatchKey::Meta:
-      return "Meta";
-    case c10::DispatchKey::Autograd:
-      return "Autograd";
-    case c10::DispatchKey::AutogradCPU:
-      return "AutogradCPU";
-    case c10::DispatchKey::AutogradCUDA:
-      return "AutogradCUDA";
-    case c10::DispatchKey::CompositeExplicitAutograd:
-      return "CompositeExplicitAutograd";
-    default:
-      return "CompositeImplicitAutograd";
+#define X(name)                \
+  case c10::DispatchKey::name: \
+    return #name;
+    KILN_DISPATCH_KEYS(X)
+#undef X
   }
+  return "CompositeImplicitAutograd";
 }
 
 const char* key_name(c10::DeviceType type) {
@@ -522,6 +512,12 @@ const char* key_name(c10::DeviceType type) {
       return "CUDA";
     case at::kMeta:
       return "Meta";
+    case c10::DeviceType::XPU:
+      return "XPU";
+    case c10::DeviceType::MPS:
+      return "MPS";
+    case c10::DeviceType::PrivateUse1:
+      return "PrivateUse1";
     default:
       throw std::runtime_error("torch::dispatch: a device of type " + DeviceTypeName(type, true) +
                                " is not supported by kiln's compat headers");

@@ -192,12 +192,17 @@ Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorO
                  bool scalar) {
   const int64_t sizes[] = {count};
   Tensor made = empty_dense(scalar ? IntArrayRef() : IntArrayRef(sizes, 1), TensorOptions(type));
-  memcpy(made.data_ptr(), data, static_cast<size_t>(count * elementSize(type)));
+  if (count > 0) memcpy(made.data_ptr(), data, static_cast<size_t>(count * elementSize(type)));
   TensorOptions wanted = options;
-  // As torch.tensor: floating values become the default dtype.
-  if (!wanted.has_dtype()) wanted = wanted.dtype(type == kDouble ? kFloat : type);
+  if (!wanted.has_dtype()) wanted = wanted.dtype(type);
   if (wanted.dtype() == type && !(wanted.has_device() && wanted.device().is_cuda())) return made;
   return made.to(wanted);
+}
+TensorOptions as_python(const TensorOptions& options, ScalarType type) {
+  if (options.has_dtype()) return options;
+  if (type == kInt) return options.dtype(kLong);
+  if (type != kFloat && type != kDouble) return options.dtype(type);
+  return options.dtype(default_dtype());
 }
 }  // namespace kiln_detail
 
@@ -406,6 +411,63 @@ Tensor Tensor::grad() const {
   WithGil gil;
   Ref found = attribute(*this, "grad");
   return found.get() == kiln::compat::py_none() ? Tensor() : kiln::compat::tensor_from(found.get());
+}
+
+namespace {
+Ref called(const Tensor& tensor, const char* method, Ref words) {
+  return checked(PyObject_CallObject(attribute(tensor, method).get(), words.get()));
+}
+int64_t counted(const Tensor& tensor, const char* name) {
+  return PyLong_AsLongLong(attribute(tensor, name).get());
+}
+}  // namespace
+void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
+  WithGil gil;
+  Ref words = checked(PyTuple_New(3));
+  PyTuple_SetItem(
+      words.get(), 0,
+      (gradient.defined() ? object_from(gradient) : Ref::to(kiln::compat::py_none())).take());
+  PyTuple_SetItem(words.get(), 1, checked(PyBool_FromLong(retain_graph || create_graph)).take());
+  PyTuple_SetItem(words.get(), 2, checked(PyBool_FromLong(create_graph)).take());
+  called(*this, "backward", static_cast<Ref&&>(words));
+}
+void Tensor::retain_grad() const {
+  WithGil gil;
+  called(*this, "retain_grad", checked(PyTuple_New(0)));
+}
+void Tensor::set_data(const Tensor& data) const {
+  WithGil gil;
+  Ref object = object_from(*this), value = object_from(data);
+  if (PyObject_SetAttrString(object.get(), "data", value.get())) kiln::compat::throw_python_error();
+}
+int64_t Tensor::_version() const {
+  WithGil gil;
+  return counted(*this, "_version");
+}
+int64_t Tensor::output_nr() const {
+  WithGil gil;
+  return counted(*this, "output_nr");
+}
+bool Tensor::is_leaf() const {
+  if (!kiln::compat::has_python()) return true;
+  WithGil gil;
+  return PyObject_IsTrue(attribute(*this, "is_leaf").get()) == 1;
+}
+ScalarType kiln_detail::default_dtype() {
+  if (!kiln::compat::has_python()) return kFloat;
+  WithGil gil;
+  Ref none = checked(PyTuple_New(0));
+  Ref type = checked(PyObject_CallObject(
+      kiln::compat::torch_attribute("torch", "get_default_dtype").get(), none.get()));
+  for (ScalarType known : {kDouble, kHalf, kBFloat16})
+    if (type.get() == kiln::compat::dtype_object(known).get()) return known;
+  return kFloat;
+}
+void GradOf::set(const Tensor& grad) const {
+  WithGil gil;
+  Ref object = object_from(owner_);
+  Ref value = grad.defined() ? object_from(grad) : Ref::to(kiln::compat::py_none());
+  if (PyObject_SetAttrString(object.get(), "grad", value.get())) kiln::compat::throw_python_error();
 }
 
 std::string DeprecatedTypeProperties::toString() const {

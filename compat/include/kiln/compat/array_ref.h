@@ -35,6 +35,10 @@ class ArrayRef {
     data_ = list.begin();  // lives as long as the caller's expression, as torch has it
     size_ = list.size();
   }
+  // Any other list of such items with its data in a row, as c10::SmallVector.
+  template <class C, class = std::enable_if_t<std::is_same_v<typename C::value_type, T>>,
+            class = decltype(static_cast<const T*>(std::declval<const C&>().data()))>
+  ArrayRef(const C& list) : data_(list.data()), size_(list.size()) {}
   constexpr const T* begin() const { return data_; }
   constexpr const T* end() const { return data_ + size_; }
   constexpr const T* data() const { return data_; }

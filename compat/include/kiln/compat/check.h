@@ -30,10 +30,18 @@ enum class ErrorKind {
   python
 };
 
+struct SourceLocation {
+  const char* function;
+  const char* file;
+  uint32_t line;
+};
+
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, const std::string& text) : kind_(kind), text_(text) {}
   explicit Error(const std::string& text) : Error(ErrorKind::runtime, text) {}
+  Error(const SourceLocation&, const std::string& text) : Error(text) {}
+  Error(const std::string& text, const std::string& backtrace) : Error(text + "\n" + backtrace) {}
   Error(const Error&) = default;
   ~Error() override;
   const char* what() const noexcept override { return text_.c_str(); }
@@ -49,6 +57,7 @@ class Error : public std::exception {
   class Name : public Error {                                                \
    public:                                                                   \
     explicit Name(const std::string& text) : Error(ErrorKind::kind, text) {} \
+    Name(const SourceLocation&, const std::string& text) : Name(text) {}     \
   };
 KILN_ERROR(IndexError, index)
 KILN_ERROR(ValueError, value)

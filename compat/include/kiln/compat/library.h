@@ -7,17 +7,28 @@
 
 namespace c10 {
 inline namespace kc {
+// torch's own names: a key goes to its dispatcher by name.
+// clang-format off
+#define KILN_DISPATCH_KEYS(X) \
+  X(CPU) X(CUDA) X(Meta) X(Autograd) X(AutogradCPU) X(AutogradCUDA) X(CompositeImplicitAutograd) \
+  X(CompositeExplicitAutograd) X(CompositeExplicitAutogradNonFunctional) \
+  X(CompositeImplicitAutogradNestedTensor) X(Undefined) X(HIP) X(XLA) X(MPS) X(IPU) X(XPU) X(HPU) \
+  X(VE) X(Lazy) X(MTIA) X(PrivateUse1) X(PrivateUse2) X(PrivateUse3) X(FPGA) X(MAIA) X(Vulkan) \
+  X(Metal) X(MkldnnCPU) X(QuantizedCPU) X(QuantizedCUDA) X(QuantizedXPU) X(QuantizedPrivateUse1) \
+  X(SparseCPU) X(SparseCUDA) X(SparseXPU) X(SparsePrivateUse1) X(SparseCsrCPU) X(SparseCsrCUDA) \
+  X(NestedTensorCPU) X(NestedTensorCUDA) X(BackendSelect) X(Python) X(Fake) X(Functionalize) \
+  X(Named) X(Conjugate) X(Negative) X(ZeroTensor) X(ADInplaceOrView) X(AutogradOther) \
+  X(AutogradFunctionality) X(AutogradNestedTensor) X(AutogradXLA) X(AutogradMPS) X(AutogradXPU) \
+  X(AutogradHPU) X(AutogradLazy) X(AutogradMeta) X(AutogradPrivateUse1) X(Tracer) X(AutocastCPU) \
+  X(AutocastXPU) X(AutocastCUDA) X(AutocastMPS) X(AutocastPrivateUse1) X(FuncTorchBatched) \
+  X(Batched) X(VmapMode) X(PythonTLSSnapshot) X(PreDispatch) X(TESTING_ONLY_GenericWrapper)
+// clang-format on
 enum class DispatchKey : uint8_t {
-  CPU,
-  CUDA,
-  Meta,
-  Autograd,
-  AutogradCPU,
-  AutogradCUDA,
-  CompositeImplicitAutograd,
-  CompositeExplicitAutograd,
-  Undefined,
-  CatchAll = CompositeImplicitAutograd
+#define X(name) name,
+  KILN_DISPATCH_KEYS(X)
+#undef X
+      CatchAll = CompositeImplicitAutograd,
+  Autocast = AutocastCUDA
 };
 }  // namespace kc
 }  // namespace c10

@@ -23,6 +23,7 @@ inline namespace kc {
 class Tensor;
 struct TensorIndex;
 class DeprecatedTypeProperties;
+class GradOf;
 using TensorList = ArrayRef<Tensor>;
 using ITensorListRef = TensorList;
 using TensorBase = Tensor;
@@ -141,8 +142,15 @@ class Tensor {
   bool requires_grad() const;
   const Tensor& set_requires_grad(bool wanted) const;
   Tensor grad() const;
-  Tensor& mutable_grad() = delete;
-  bool is_leaf() const { return true; }
+  const GradOf mutable_grad() const;  // const, so that `auto& grad =` takes it
+  const Tensor& requires_grad_(bool wanted = true) const { return set_requires_grad(wanted); }
+  void backward() const { backward(Tensor()); }
+  void backward(const Tensor& gradient, bool retain_graph = false, bool create_graph = false) const;
+  void retain_grad() const;
+  void set_data(const Tensor& data) const;
+  int64_t _version() const;
+  int64_t output_nr() const;
+  bool is_leaf() const;
   const DeprecatedTypeProperties& type() const;
   std::string toString() const;
   void print() const;
@@ -286,6 +294,27 @@ class Tensor {
   kiln_detail::Rep* rep_ = nullptr;
 };
 
+// The gradient of a tensor, to be replaced: an assignment reaches the tensor that it belongs to.
+class GradOf : public Tensor {
+ public:
+  GradOf(const Tensor& owner, Tensor grad) : Tensor(static_cast<Tensor&&>(grad)), owner_(owner) {}
+  GradOf(const GradOf&) = default;
+  const GradOf& operator=(const Tensor& grad) const {
+    set(grad);
+    return *this;
+  }
+  const GradOf& operator=(const GradOf& grad) const {
+    set(grad);
+    return *this;
+  }
+  void reset() const { set(Tensor()); }
+
+ private:
+  void set(const Tensor& grad) const;
+  Tensor owner_;
+};
+inline const GradOf Tensor::mutable_grad() const { return GradOf(*this, grad()); }
+
 // What Tensor::type() gives, of which sources use the scalar type and the device.
 class DeprecatedTypeProperties {
  public:
@@ -332,6 +361,16 @@ void run_deleter(void* data, void* context) {
 }
 Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorOptions& options,
                  bool scalar);
+struct Nothing {
+  Nothing() = delete;
+};
+TensorOptions as_python(const TensorOptions& options, ScalarType type);
+template <class T>
+TensorOptions as_python(const TensorOptions& options) {
+  return as_python(options, CppTypeToScalarType<T>::value);
+}
+template <class T>
+Tensor nested(std::initializer_list<T> rows, const TensorOptions& options);
 }  // namespace kiln_detail
 inline Tensor from_blob(void* data, IntArrayRef sizes, std::nullptr_t,
                         const TensorOptions& options = {}) {
@@ -374,6 +413,25 @@ template <class T, class = decltype(CppTypeToScalarType<T>::value)>
 Tensor tensor(T value, const TensorOptions& options = {}) {
   return kiln_detail::tensor_of(&value, 1, CppTypeToScalarType<T>::value, options, true);
 }
+
+namespace kiln_detail {
+template <class T>
+Tensor row_of(std::initializer_list<T> row, const TensorOptions& options) {
+  return tensor(ArrayRef<T>(row), options);
+}
+template <class T>
+Tensor row_of(std::initializer_list<std::initializer_list<T>> rows, const TensorOptions& options) {
+  return nested(rows, options);
+}
+template <class T>
+Tensor nested(std::initializer_list<T> rows, const TensorOptions& options) {
+  std::vector<Tensor> made;
+  for (const T& row : rows) made.push_back(row_of(row, options));
+  return stack(made);
+}
+ScalarType default_dtype();
+}  // namespace kiln_detail
+inline caffe2::TypeMeta get_default_dtype() { return kiln_detail::default_dtype(); }
 
 #define KILN_TENSOR_OPERATOR(op, name)                                              \
   inline Tensor operator op(const Tensor& a, const Tensor& b) { return a.name(b); } \
@@ -490,4 +548,36 @@ inline at::Tensor empty(
 }
 using at::empty_like;
 using at::from_blob;
+// Unlike at::tensor: integers become int64, and reals the default dtype, as in Python.
+template <class T>
+at::Tensor tensor(at::ArrayRef<T> values, const at::TensorOptions& options = {}) {
+  return at::tensor(values, at::kiln_detail::as_python<T>(options));
+}
+template <class T>
+at::Tensor tensor(const std::vector<T>& values, const at::TensorOptions& options = {}) {
+  return at::tensor(values, at::kiln_detail::as_python<T>(options));
+}
+template <class T>
+at::Tensor tensor(std::initializer_list<T> values, const at::TensorOptions& options = {}) {
+  return at::tensor(at::ArrayRef<T>(values), at::kiln_detail::as_python<T>(options));
+}
+template <class T>
+at::Tensor tensor(std::initializer_list<std::initializer_list<T>> rows,
+                  const at::TensorOptions& options = {}) {
+  return at::kiln_detail::nested(rows, at::kiln_detail::as_python<T>(options));
+}
+template <class T>
+at::Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> rows,
+                  const at::TensorOptions& options = {}) {
+  return at::kiln_detail::nested(rows, at::kiln_detail::as_python<T>(options));
+}
+inline at::Tensor tensor(std::initializer_list<at::kiln_detail::Nothing>,
+                         const at::TensorOptions& options = {}) {
+  return at::kiln_detail::tensor_of(nullptr, 0, at::kFloat,
+                                    at::kiln_detail::as_python<float>(options), false);
+}
+template <class T, class = decltype(at::CppTypeToScalarType<T>::value)>
+at::Tensor tensor(T value, const at::TensorOptions& options = {}) {
+  return at::tensor(value, at::kiln_detail::as_python<T>(options));
+}
 }  // namespace torch
