@@ -74,6 +74,47 @@ const Op* run_ternary(Warp& warp, const Op* op) {
   return op + 1;
 }
 
+// Where a handler for each mix of scalars and lanes would be most of the library: small floats and
+// integers, and functions that few kernels call. One for all mixes serves those: Op::x says which
+// operands are scalars, and it spreads them first.
+template <class F, class T>
+constexpr bool kIsRare = sizeof(T) <= 2 || Packed<T> || requires {
+  F::kRare;
+};
+
+template <class T>
+const T* spread(const T* at, bool is_scalar, T (&room)[kWarpSize]) {
+  if (!is_scalar) return at;
+  const T value = at[0];
+  for (T& each : room) each = value;
+  return room;
+}
+
+template <class F, class D, class A, class B>
+const Op* run_binary_mixed(Warp& warp, const Op* op) {
+  A room_a[kWarpSize];
+  B room_b[kWarpSize];
+  const A* a = spread(warp.lanes<A>(op->a), op->x & 1, room_a);
+  const B* b = spread(warp.lanes<B>(op->b), op->x & 2, room_b);
+  D* d = warp.lanes<D>(op->d);
+#pragma GCC ivdep
+  for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = F::f(a[i], b[i]);
+  return op + 1;
+}
+
+template <class F, class D, class A, class C>
+const Op* run_ternary_mixed(Warp& warp, const Op* op) {
+  A room_a[kWarpSize], room_b[kWarpSize];
+  C room_c[kWarpSize];
+  const A* a = spread(warp.lanes<A>(op->a), op->x & 1, room_a);
+  const A* b = spread(warp.lanes<A>(op->b), op->x & 2, room_b);
+  const C* c = spread(warp.lanes<C>(op->c), op->x & 4, room_c);
+  D* d = warp.lanes<D>(op->d);
+#pragma GCC ivdep
+  for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = F::f(a[i], b[i], c[i]);
+  return op + 1;
+}
+
 template <class F, class D, class A>
 Handler unary_handler(Source a) {
   return a.uniform ? &run_unary<F, D, A, false> : &run_unary<F, D, A, true>;
@@ -82,19 +123,28 @@ Handler unary_handler(Source a) {
 template <class F, class D, class A, class B>
 Handler binary_handler(Source a, Source b) {
   if (a.uniform && b.uniform) return &run_binary<F, D, A, B, false, false>;
-  if (a.uniform) return &run_binary<F, D, A, B, false, true>;
-  if (b.uniform) return &run_binary<F, D, A, B, true, false>;
-  return &run_binary<F, D, A, B, true, true>;
+  if constexpr (kIsRare<F, A>) {
+    return &run_binary_mixed<F, D, A, B>;
+  } else {
+    if (a.uniform) return &run_binary<F, D, A, B, false, true>;
+    if (b.uniform) return &run_binary<F, D, A, B, true, false>;
+    return &run_binary<F, D, A, B, true, true>;
+  }
 }
 
 template <class F, class D, class A, class C>
 Handler ternary_handler(Source a, Source b, Source c) {
-  constexpr Handler kTable[8] = {
-      &run_ternary<F, D, A, C, false, false, false>, &run_ternary<F, D, A, C, false, false, true>,
-      &run_ternary<F, D, A, C, false, true, false>,  &run_ternary<F, D, A, C, false, true, true>,
-      &run_ternary<F, D, A, C, true, false, false>,  &run_ternary<F, D, A, C, true, false, true>,
-      &run_ternary<F, D, A, C, true, true, false>,   &run_ternary<F, D, A, C, true, true, true>};
-  return kTable[(a.uniform ? 0 : 4) + (b.uniform ? 0 : 2) + (c.uniform ? 0 : 1)];
+  if constexpr (kIsRare<F, A>) {
+    const bool uniform = a.uniform && b.uniform && c.uniform;
+    return uniform ? &run_ternary<F, D, A, C, false, false, false> : &run_ternary_mixed<F, D, A, C>;
+  } else {
+    constexpr Handler kTable[8] = {
+        &run_ternary<F, D, A, C, false, false, false>, &run_ternary<F, D, A, C, false, false, true>,
+        &run_ternary<F, D, A, C, false, true, false>,  &run_ternary<F, D, A, C, false, true, true>,
+        &run_ternary<F, D, A, C, true, false, false>,  &run_ternary<F, D, A, C, true, false, true>,
+        &run_ternary<F, D, A, C, true, true, false>,   &run_ternary<F, D, A, C, true, true, true>};
+    return kTable[(a.uniform ? 0 : 4) + (b.uniform ? 0 : 2) + (c.uniform ? 0 : 1)];
+  }
 }
 
 // Calls `then` with a value of the C++ type that holds `type`; false when there is none.
@@ -142,55 +192,50 @@ bool with_type(ptx::Type type, Then then) {
   }
 }
 
+// The handlers of F by type; null: F has none of this type.
+template <class F>
+Handler unary_of(ptx::Type type, Source a) {
+  Handler found = nullptr;
+  with_type(type, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (UnaryOn<F, T>) found = unary_handler<F, T, T>(a);
+    return true;
+  });
+  return found;
+}
+template <class F>
+Handler binary_of(ptx::Type type, Source a, Source b) {
+  Handler found = nullptr;
+  with_type(type, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (BinaryOn<F, T>) found = binary_handler<F, T, T, T>(a, b);
+    return true;
+  });
+  return found;
+}
+template <class F>
+Handler ternary_of(ptx::Type type, Source a, Source b, Source c) {
+  Handler found = nullptr;
+  with_type(type, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (TernaryOn<F, T>) found = ternary_handler<F, T, T, T>(a, b, c);
+    return true;
+  });
+  return found;
+}
+
 // d = F(a), d = F(a, b), d = F(a, b, c), all of the instruction's type.
 template <class F>
 bool lower_unary_as(Lowering& l) {
-  Source a;
-  if (!l.source(l.operand(1), l.type(), &a)) return false;
-  return with_type(l.type(), [&](auto t) {
-    using T = decltype(t);
-    if constexpr (UnaryOn<F, T>) {
-      l.emit_value(l.operand(0), sizeof(T), a.uniform, unary_handler<F, T, T>(a), a);
-      return true;
-    } else {
-      return l.refuse("no such type for this instruction");
-    }
-  });
+  return l.lower_unary(&unary_of<F>);
 }
-
 template <class F>
 bool lower_binary_as(Lowering& l) {
-  Source a, b;
-  if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b)) return false;
-  return with_type(l.type(), [&](auto t) {
-    using T = decltype(t);
-    if constexpr (BinaryOn<F, T>) {
-      l.emit_value(l.operand(0), sizeof(T), a.uniform && b.uniform,
-                   binary_handler<F, T, T, T>(a, b), a, b);
-      return true;
-    } else {
-      return l.refuse("no such type for this instruction");
-    }
-  });
+  return l.lower_binary(&binary_of<F>);
 }
-
 template <class F>
 bool lower_ternary_as(Lowering& l) {
-  Source a, b, c;
-  if (!l.source(l.operand(1), l.type(), &a) || !l.source(l.operand(2), l.type(), &b) ||
-      !l.source(l.operand(3), l.type(), &c)) {
-    return false;
-  }
-  return with_type(l.type(), [&](auto t) {
-    using T = decltype(t);
-    if constexpr (TernaryOn<F, T>) {
-      bool uniform = a.uniform && b.uniform && c.uniform;
-      l.emit_value(l.operand(0), sizeof(T), uniform, ternary_handler<F, T, T, T>(a, b, c), a, b, c);
-      return true;
-    } else {
-      return l.refuse("no such type for this instruction");
-    }
-  });
+  return l.lower_ternary(&ternary_of<F>);
 }
 
 }  // namespace kiln::engine

@@ -239,6 +239,7 @@ void Lowering::emit_value(const ptx::Operand& operand, uint32_t bytes, bool all_
   op.b = b.offset;
   op.c = c.offset;
   op.imm = imm;
+  op.x = static_cast<uint8_t>((a.uniform ? 1 : 0) | (b.uniform ? 2 : 0) | (c.uniform ? 4 : 0));
   if (!all_uniform) {
     op.d = d.offset;
     op.effect = lanes_effect(bytes);
@@ -253,6 +254,36 @@ void Lowering::emit_value(const ptx::Operand& operand, uint32_t bytes, bool all_
     all.site = op.site;
     program_.ops.push_back(all);
   }
+}
+
+bool Lowering::lower_unary(Handler (*choose)(ptx::Type type, Source a)) {
+  Source a;
+  if (!source(operand(1), type(), &a)) return false;
+  const Handler handler = choose(type(), a);
+  if (!handler) return refuse("no such type for this instruction");
+  emit_value(operand(0), ptx::bytes_of(type()), a.uniform, handler, a);
+  return true;
+}
+
+bool Lowering::lower_binary(Handler (*choose)(ptx::Type type, Source a, Source b)) {
+  Source a, b;
+  if (!source(operand(1), type(), &a) || !source(operand(2), type(), &b)) return false;
+  const Handler handler = choose(type(), a, b);
+  if (!handler) return refuse("no such type for this instruction");
+  emit_value(operand(0), ptx::bytes_of(type()), a.uniform && b.uniform, handler, a, b);
+  return true;
+}
+
+bool Lowering::lower_ternary(Handler (*choose)(ptx::Type type, Source a, Source b, Source c)) {
+  Source a, b, c;
+  if (!source(operand(1), type(), &a) || !source(operand(2), type(), &b) ||
+      !source(operand(3), type(), &c))
+    return false;
+  const Handler handler = choose(type(), a, b, c);
+  if (!handler) return refuse("no such type for this instruction");
+  const bool uniform = a.uniform && b.uniform && c.uniform;
+  emit_value(operand(0), ptx::bytes_of(type()), uniform, handler, a, b, c);
+  return true;
 }
 
 void Lowering::fix_later(

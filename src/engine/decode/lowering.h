@@ -95,6 +95,11 @@ class Lowering {
   Op& emit(Handler handler);
   void emit_value(const ptx::Operand& operand, uint32_t bytes, bool all_uniform, Handler handler,
                   Source a, Source b = {}, Source c = {}, int64_t imm = 0);
+  // d = f(a), f(a, b) or f(a, b, c), all of the instruction's type, by the handler that `choose`
+  // has for it. Not templates: there is one function f for each of some hundred instructions.
+  bool lower_unary(Handler (*choose)(ptx::Type type, Source a));
+  bool lower_binary(Handler (*choose)(ptx::Type type, Source a, Source b));
+  bool lower_ternary(Handler (*choose)(ptx::Type type, Source a, Source b, Source c));
   template <class T>
   T* own(T value) {
     auto kept = std::make_shared<T>(std::move(value));

@@ -23,7 +23,8 @@ constexpr Number number_of() {
 
 class Meanings {
  public:
-  void add(Handler handler, Meaning meaning) { rows_.emplace(handler, meaning); }
+  // Some hundred calls: not inline.
+  void add(Handler handler, Meaning meaning);
   const Meaning* find(Handler handler) const {
     auto found = rows_.find(handler);
     return found == rows_.end() ? nullptr : &found->second;
@@ -43,6 +44,7 @@ class Meanings {
   }
   template <class F, class D, class A = D, class B = A>
   void binary(Does does) {
+    static_assert(!kIsRare<F, A>, "one handler serves several mixes of lanes and scalars");
     for (uint8_t lanes = 0; lanes < 4; ++lanes) {
       add(binary_handler<F, D, A, B>({0, !(lanes & 1)}, {0, !(lanes & 2)}),
           {does, number_of<D>(), number_of<A>(), 2, lanes});
@@ -50,6 +52,7 @@ class Meanings {
   }
   template <class F, class D, class A = D, class C = A>
   void ternary(Does does) {
+    static_assert(!kIsRare<F, A>, "one handler serves several mixes of lanes and scalars");
     for (uint8_t lanes = 0; lanes < 8; ++lanes) {
       add(ternary_handler<F, D, A, C>({0, !(lanes & 1)}, {0, !(lanes & 2)}, {0, !(lanes & 4)}),
           {does, number_of<D>(), number_of<A>(), 3, lanes});
@@ -61,18 +64,18 @@ class Meanings {
 };
 
 // By chapter.
-void describe_float(Meanings& to);
-void describe_rounded(Meanings& to);
-void describe_integer(Meanings& to);
-void describe_bits(Meanings& to);
-void describe_compare(Meanings& to);
-void describe_select(Meanings& to);
-void describe_convert(Meanings& to);
-void describe_memory(Meanings& to);
-void describe_atomic(Meanings& to);
-void describe_move(Meanings& to);
-void describe_control(Meanings& to);
-void describe_warp(Meanings& to);
-void describe_matrix(Meanings& to);
+[[gnu::cold]] void describe_float(Meanings& to);
+[[gnu::cold]] void describe_rounded(Meanings& to);
+[[gnu::cold]] void describe_integer(Meanings& to);
+[[gnu::cold]] void describe_bits(Meanings& to);
+[[gnu::cold]] void describe_compare(Meanings& to);
+[[gnu::cold]] void describe_select(Meanings& to);
+[[gnu::cold]] void describe_convert(Meanings& to);
+[[gnu::cold]] void describe_memory(Meanings& to);
+[[gnu::cold]] void describe_atomic(Meanings& to);
+[[gnu::cold]] void describe_move(Meanings& to);
+[[gnu::cold]] void describe_control(Meanings& to);
+[[gnu::cold]] void describe_warp(Meanings& to);
+[[gnu::cold]] void describe_matrix(Meanings& to);
 
 }  // namespace kiln::engine

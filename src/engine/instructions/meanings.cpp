@@ -28,6 +28,8 @@ std::unique_ptr<const Meanings> describe_all() {
 
 }  // namespace
 
+void Meanings::add(Handler handler, Meaning meaning) { rows_.emplace(handler, meaning); }
+
 // Not a static of the function: if a thread forks while another one makes it, the child would wait
 // for a thread that it does not have. Two threads may both make it; one of them is used.
 const Meaning* meaning_of(Handler handler) {

@@ -42,9 +42,11 @@ T clamp_to(int64_t value) {
   return static_cast<T>(value < low ? low : value > high ? high : value);
 }
 struct AddSaturating {
+  static constexpr bool kRare = true;  // lanes.h
   static int32_t f(int32_t a, int32_t b) { return clamp_to<int32_t>(int64_t{a} + b); }
 };
 struct SubSaturating {
+  static constexpr bool kRare = true;  // lanes.h
   static int32_t f(int32_t a, int32_t b) { return clamp_to<int32_t>(int64_t{a} - b); }
 };
 struct MulLow {
@@ -84,6 +86,7 @@ struct MadHigh {
   }
 };
 struct MadHighSaturating {
+  static constexpr bool kRare = true;  // lanes.h
   static int32_t f(int32_t a, int32_t b, int32_t c) {
     return AddSaturating::f(MulHigh::f(a, b), c);
   }
@@ -95,16 +98,19 @@ int64_t low24(T a) {
   return std::is_signed_v<T> && (low & 0x800000u) ? int64_t{low} - 0x1000000 : int64_t{low};
 }
 struct Mul24Low {
+  static constexpr bool kRare = true;  // lanes.h
   template <Integer T>
   requires(sizeof(T) == 4) static T f(T a, T b) { return static_cast<T>(low24(a) * low24(b)); }
 };
 struct Mul24High {
+  static constexpr bool kRare = true;  // lanes.h
   template <Integer T>
   requires(sizeof(T) == 4) static T f(T a, T b) {
     return static_cast<T>((low24(a) * low24(b)) >> 16);
   }
 };
 struct Mad24Low {
+  static constexpr bool kRare = true;  // lanes.h
   template <Integer T>
   requires(sizeof(T) == 4) static T f(T a, T b, T c) { return Add::f(Mul24Low::f(a, b), c); }
 };

@@ -43,6 +43,19 @@ const Op* run_compare(Warp& warp, const Op* op) {
   return op + 1;
 }
 
+// As run_binary_mixed (lanes.h).
+template <class F, class T>
+const Op* run_compare_mixed(Warp& warp, const Op* op) {
+  T room_a[kWarpSize], room_b[kWarpSize];
+  const T* a = spread(warp.lanes<T>(op->a), op->x & 1, room_a);
+  const T* b = spread(warp.lanes<T>(op->b), op->x & 2, room_b);
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result |= F::f(comparable<T, false>(a[i]), comparable<T, false>(b[i])) ? kLaneBits[i] : 0;
+  warp.set_predicate(op->d, result);
+  return op + 1;
+}
+
 template <class F, class T>
 Handler compare_handler(bool flushes, Source a, Source b) {
   // The flushing forms are rare: one handler with both operands as lanes serves them.
@@ -50,9 +63,13 @@ Handler compare_handler(bool flushes, Source a, Source b) {
     if (flushes) return &run_compare<F, T, true, true, true>;
   }
   if (a.uniform && b.uniform) return &run_compare<F, T, false, false, false>;
-  if (a.uniform) return &run_compare<F, T, false, false, true>;
-  if (b.uniform) return &run_compare<F, T, false, true, false>;
-  return &run_compare<F, T, false, true, true>;
+  if constexpr (kIsRare<F, T>) {
+    return &run_compare_mixed<F, T>;
+  } else {
+    if (a.uniform) return &run_compare<F, T, false, false, true>;
+    if (b.uniform) return &run_compare<F, T, false, true, false>;
+    return &run_compare<F, T, false, true, true>;
+  }
 }
 
 template <class T>
@@ -197,6 +214,7 @@ bool emit_compare(Lowering& l, const ptx::Operand& a_operand, const ptx::Operand
       op.a = a.offset;
       op.b = b.offset;
       op.d = to;
+      op.x = static_cast<uint8_t>((a.uniform ? 1 : 0) | (b.uniform ? 2 : 0));
       return true;
     }
     return false;

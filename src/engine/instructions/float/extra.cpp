@@ -43,6 +43,7 @@ float extreme(float a, float b) {
 // min.xorsign.abs: the smaller magnitude, with the product's sign.
 template <bool kMax, bool kNan, bool kFlush>
 struct SignOfBoth {
+  static constexpr bool kRare = true;
   template <class T>
   requires std::is_same_v<T, float> || SmallFloat<T>
   static T f(T a, T b) {
@@ -60,6 +61,7 @@ struct SignOfBoth {
 
 template <bool kMax, bool kNan, bool kFlush, bool kAbs>
 struct OfThree {
+  static constexpr bool kRare = true;
   static float f(float a, float b, float c) {
     auto ready = [](float x) {
       return kAbs ? std::fabs(kFlush ? flush(x) : x) : kFlush ? flush(x) : x;
@@ -70,6 +72,7 @@ struct OfThree {
 
 template <bool kMax>
 struct IntegerRelu {
+  static constexpr bool kRare = true;
   static int32_t f(int32_t a, int32_t b) {
     return std::max(kMax ? std::max(a, b) : std::min(a, b), 0);
   }
@@ -376,6 +379,7 @@ namespace {
 
 template <bool kSigned, bool kSaturate>
 struct Mad24High {
+  static constexpr bool kRare = true;
   static uint32_t f(uint32_t a, uint32_t b, uint32_t c) {
     auto low24 = [](uint32_t x) {
       return kSigned ? int64_t{static_cast<int32_t>(x << 8) >> 8}

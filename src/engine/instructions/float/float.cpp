@@ -183,9 +183,21 @@ T relu(T value) {
   }
 }
 
-// F with what .ftz, .sat and .relu add, on single values and on pairs.
+// Few kernels saturate. The compiler knows products and fused sums that do (describe_float).
+template <bool kRare>
+struct Rarely {};
+template <>
+struct Rarely<true> {
+  static constexpr bool kRare = true;
+};
+
+// F with what .ftz, .sat and .relu add, on single values and on pairs. Of two or three
+// operands none of it exists for f64, and .relu for f16 and bf16 alone.
 template <class F, bool kFlush, bool kSaturate, bool kRelu = false>
-struct With {
+struct With : Rarely<kSaturate && !std::is_same_v<F, FloatMul> && !std::is_same_v<F, Fma>> {
+  template <class T>
+  static constexpr bool kHas = (!std::is_same_v<T, double> || (!kFlush && !kSaturate && !kRelu)) &&
+                               (!std::is_same_v<T, float> || !kRelu);
   // As flush(), without a branch.
   template <AnyFloat T>
   static T flushed(T value) {
@@ -211,10 +223,10 @@ struct With {
   requires UnaryOn<F, T>
   static T f(T a) { return finish(F::f(ready(a))); }
   template <AnyFloat T>
-  requires BinaryOn<F, T>
+  requires BinaryOn<F, T> && kHas<T>
   static T f(T a, T b) { return finish(F::f(ready(a), ready(b))); }
   template <AnyFloat T>
-  requires TernaryOn<F, T>
+  requires TernaryOn<F, T> && kHas<T>
   static T f(T a, T b, T c) { return finish(F::f(ready(a), ready(b), ready(c))); }
   template <SmallFloat T>
   requires UnaryOn<F, T>
