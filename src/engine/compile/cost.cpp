@@ -21,6 +21,7 @@ constexpr double kAtomic = 900, kAtomicMade = 260;    // interpreted, compiled
 constexpr double kByLanes = 170, kRowsByLanes = 900;  // by 32 addresses,
 constexpr double kGather = 190, kGatherOnce = 10;     // and compiled, of a pass as well
 constexpr double kRounds = 4;                         // of a loop, at least
+constexpr double kWarps = 4;                          // of a block
 constexpr double kMargin = 1.2;                       // what an estimate may be wrong by
 
 // What the interpreter does in place of one Op; of lanes that go apart also a copy of the Op, and
@@ -29,13 +30,14 @@ double interpreted(const Plan& plan, const Step& step) {
   const bool rows = plan.row_lanes < kWarpSize;
   const Does does = step.meaning.does;
   if (does == Does::Atomic) return kAtomic;
-  if (step.under && plan.variables[*step.under].kept == Kept::Vector) return kStoreApart;
+  const bool apart = step.under && plan.variables[*step.under].kept == Kept::Vector;
+  if (apart && changes_memory(step)) return kStoreApart;
   if (does == Does::Load || does == Does::Store) {
     if (step.op.x & (kAddressAffine | kAddressRows)) return rows ? kRowAccess : kAccess;
     return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
   }
   if (step.op.effect == Effect::Scalar || !step.d || does == Does::Warpwide) return kScalar;
-  return plan.masked ? kLanes + kApart : kLanes;
+  return plan.masked || apart ? kLanes + kApart : kLanes;
 }
 
 double gathered(const Plan& plan, const Step& step) {
@@ -57,8 +59,9 @@ struct Costs {
         entering += (v.input + v.written) * kMoved * v.bytes / 4;
     }
   }
-  bool pay(const Plan& plan) const {
-    const double rounds = plan.phase.loops ? kRounds : 1;
+  // Code that goes on as the next warps is entered once for all of them.
+  bool pay(const Plan& plan, bool goes_on) const {
+    const double rounds = plan.phase.loops ? kRounds : goes_on ? kWarps : 1;
     return (entering + each * rounds) * kMargin < interpreted * rounds;
   }
 };
@@ -68,7 +71,7 @@ struct Costs {
 bool may_pay(const Plan& plan) {
   Costs costs(plan);
   costs.entering += kOwnEntry;
-  return costs.pay(plan);
+  return costs.pay(plan, plan.whole);
 }
 
 bool pays(const Plan& plan, const Emitted& made) {
@@ -84,7 +87,7 @@ bool pays(const Plan& plan, const Emitted& made) {
   }
   costs.each += passes * (kReach * static_cast<double>(made.reaches.size()) +
                           kGatherOnce * static_cast<double>(gathers(plan)));
-  return costs.pay(plan);
+  return costs.pay(plan, made.goes_on);
 }
 
 }  // namespace kiln::engine

@@ -352,6 +352,10 @@ void Emitter::write_predicate(uint32_t index) {
 }
 
 void Emitter::leave_at(uint32_t target, bool backward) {
+  if (out_->goes_on && is_end(target)) {
+    t_.jump(next_warp_);
+    return;
+  }
   std::vector<uint32_t> variables;
   for (const auto& [slot, index] : plan_.home) {
     const Variable& v = plan_.variables[index];
@@ -409,6 +413,7 @@ void Emitter::leave_with(const std::vector<uint32_t>& variables, Exit exit) {
   out_->exits.push_back(exit);
   t_.store_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
   t_.store_word(ran_, t_.pass(), offsetof(Pass, ran), 8);
+  if (out_->goes_on) t_.store_word(left_, t_.pass(), offsetof(Pass, left), 4);
   t_.leave(static_cast<uint32_t>(out_->exits.size()));
 }
 
@@ -520,7 +525,7 @@ std::unique_ptr<Emitted> Emitter::run() {
     rises_.emplace(std::pair{v.steps.step, v.bytes}, rises);
   }
   find_pointers();
-  if (plan_.phase.branches) {
+  if (plan_.phase.branches || out_->goes_on) {
     for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
       need(i);
       // A block may be written down before the one that it has its values from.
@@ -532,10 +537,12 @@ std::unique_ptr<Emitted> Emitter::run() {
       labels_.emplace(step.index, t_.label());
   }
   find_last_reads();
+  if (out_->goes_on) t_.bind(first_step_);
   if (!write_steps()) return nullptr;
-  leave_at(plan_.phase.end, false);
+  out_->goes_on ? write_next_warp() : leave_at(plan_.phase.end, false);
   write_stubs();
   t_.bind(bail_);
+  if (out_->goes_on) t_.store_word(left_, t_.pass(), offsetof(Pass, left), 4);
   t_.leave(0);
   if (out_->checks_itself) {
     t_.bind(refused_);
@@ -563,23 +570,6 @@ bool Emitter::is_read(uint32_t index) const {
       return true;
   }
   return false;
-}
-
-void Emitter::list_guards() {
-  for (const Variable& v : plan_.variables) {
-    if (!v.home || !v.input) continue;
-    if (v.in == Slot::Scalar) {
-      if (v.held)
-        out_->guards.push_back({v.slot, v.in, v.bytes, Rises({}, kWarpSize), {}, v.constant});
-      if (bails_ && staged_.count(v.slot)) out_->saved.push_back({v.slot, 8});
-      continue;
-    }
-    if (v.kept == Kept::Word || v.kept == Kept::Steps)
-      out_->guards.push_back({v.slot, v.in, v.bytes, Rises(v.steps, plan_.row_lanes), v.steps});
-    const bool overwritten = out_->lanes < kWarpSize ? v.written : staged_.count(v.slot) != 0;
-    const bool saves = bails_ && overwritten;
-    if (saves) out_->saved.push_back({v.slot, v.in == Slot::Predicate ? 4 : v.bytes * kWarpSize});
-  }
 }
 
 // Debian builds asmjit with checks of its register allocator that look at every register whenever

@@ -54,6 +54,13 @@ void Emitter::expect_inside(const Prepared& at, const Reg& base, const Label& ot
   Reg begin = t_.word(), end = t_.word(), limit = t_.word();
   t_.word_add(begin, base, at.first);
   t_.word_add(end, begin, static_cast<int64_t>(at.bytes));
+  if (const int64_t each = out_->goes_on ? warp_rise(at.steps) : 0) {  // and of the warps behind it
+    Reg all = t_.word();
+    t_.constant_word(all, static_cast<uint64_t>(each));
+    t_.word_binary(Does::Mul, Number::U64, all, all, left_);
+    const Reg moved = each > 0 ? end : begin;
+    t_.word_binary(Does::Add, Number::U64, moved, moved, all);
+  }
   if (at.space == ptx::Space::Shared) {
     t_.load_word(limit, t_.pass(), offsetof(Pass, shared_bytes), 8);
   } else {
@@ -94,14 +101,16 @@ void Emitter::place_itself(const Prepared& at, const Reg& pointer) {
   } else {
     t_.copy(pointer, base);
   }
-  if (at.optional && at.space == ptx::Space::Shared) t_.bind(otherwise);
-  if (at.optional && at.space != ptx::Space::Shared) {
+  if (at.optional) {
     Label done = t_.label();
     t_.jump(done);
     t_.bind(otherwise);
-    Reg looked = t_.word();
-    t_.load_word(looked, t_.pass(), offsetof(Pass, looked), 4);
-    t_.jump_if(looked, false, refused_);
+    if (out_->goes_on) t_.jump_if(left_, true, refused_);
+    if (at.space != ptx::Space::Shared) {
+      Reg looked = t_.word();
+      t_.load_word(looked, t_.pass(), offsetof(Pass, looked), 4);
+      t_.jump_if(looked, false, refused_);
+    }
     t_.bind(done);
   }
   t_.release(mark);
@@ -203,6 +212,24 @@ void Emitter::expect_variable(const Variable& v) {
     }
   }
   t_.release(mark);
+}
+
+// The same as a list, for what looks from outside.
+void Emitter::list_guards() {
+  for (const Variable& v : plan_.variables) {
+    if (!v.home || !v.input) continue;
+    if (v.in == Slot::Scalar) {
+      if (v.held)
+        out_->guards.push_back({v.slot, v.in, v.bytes, Rises({}, kWarpSize), {}, v.constant});
+      if (bails_ && staged_.count(v.slot)) out_->saved.push_back({v.slot, 8});
+      continue;
+    }
+    if (v.kept == Kept::Word || v.kept == Kept::Steps)
+      out_->guards.push_back({v.slot, v.in, v.bytes, Rises(v.steps, plan_.row_lanes), v.steps});
+    const bool overwritten = out_->lanes < kWarpSize ? v.written : staged_.count(v.slot) != 0;
+    const bool saves = bails_ && overwritten;
+    if (saves) out_->saved.push_back({v.slot, v.in == Slot::Predicate ? 4 : v.bytes * kWarpSize});
+  }
 }
 
 }  // namespace kiln::engine

@@ -3,6 +3,7 @@
 // one that changes is checked each time, and so is each lane's of a gather. If a check fails,
 // the interpreter runs the phase again, and finds the fault or another way.
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 
 #include "engine/compile/emitter.h"
@@ -89,6 +90,13 @@ void Emitter::find_pointers() {
     for (size_t i = 0; i < out_->prepared.size(); ++i)
       t_.load_word(pointers_[i], table_, static_cast<int64_t>(i) * 8, 8);
     return;
+  }
+  out_->goes_on = may_go_on();
+  if (out_->goes_on) {
+    next_warp_ = t_.label();
+    first_step_ = t_.label();
+    left_ = t_.new_word();
+    t_.load_word(left_, t_.pass(), offsetof(Pass, followers), 4);
   }
   for (uint32_t i = 0; i < out_->reaches.size(); ++i) reach_itself(i);
   // What has to hold first: the others then need not look at it again.

@@ -68,6 +68,10 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
   const std::optional<Reg> mask = mask_of(step, strip);
   const bool is_shared = static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared;
   const bool by_lanes = steps.step != 0 && steps.step != int64_t{bytes};
+  if (mask && !is_shared && bytes == 4 && steps.step == 4 &&
+      t_.store_some(bits_of(*step.b, strip, 0), base, step.op.imm + rise(steps, strip * lanes),
+                    *mask))
+    return;
   if (by_lanes || (mask && (steps.step == 0 || !is_shared || bytes == 8))) {
     for (uint32_t i = 0; i < lanes; ++i)
       store_lane(step, strip * lanes + i, base, step.op.imm + rise(steps, strip * lanes + i));

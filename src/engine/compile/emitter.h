@@ -127,6 +127,12 @@ class Emitter {
   void expect_variable(const Variable& v);
   void place_itself(const Prepared& at, const Reg& pointer);
 
+  // emit_warps.cpp
+  bool may_go_on() const;
+  bool is_end(uint32_t op) const;
+  int64_t warp_rise(const Pattern2& steps) const;
+  void write_next_warp();
+
   // emit_stores.cpp
   size_t store_from(size_t first);
   bool place_store(const Step& step, std::vector<Reg>* where);
@@ -159,7 +165,9 @@ class Emitter {
   std::map<std::pair<int64_t, uint32_t>, Reg> rises_;  // by step and bytes: lanes of a vector
   Reg warp_, registers_, lanes4_, lanes8_, table_, budget_, ran_, first_lane_, nan_;
   Label bail_, refused_;
-  std::set<uint32_t> expected_;  // headers that the code has looked at
+  Reg left_;                      // warps behind this one that the code goes on as
+  Label next_warp_, first_step_;  // of such code
+  std::set<uint32_t> expected_;   // headers that the code has looked at
   bool bails_ = false;
   uint32_t first_branch_ = ~uint32_t{0};  // Op
   const Step* now_ = nullptr;             // the one that is being emitted

@@ -253,12 +253,46 @@ uint32_t Flow::cut(uint32_t begin, uint32_t end) const {
   return end;
 }
 
+bool Flow::is_end(uint32_t op) const {
+  return op < program_.ops.size() && program_.ops[op].run == &run_exit;
+}
+
+bool Flow::is_whole(const Phase& phase) const {
+  const bool has_own = !program_.specials.empty() && program_.specials[0].tier == Tier::Warp;
+  if (phase.begin != program_.warp_start || phase.loops || !is_end(phase.end) || has_own ||
+      program_.has_calls || program_.has_barrier || program_.local_bytes)
+    return false;
+  for (uint32_t i = phase.begin; i < phase.end; ++i) {
+    if (!is_branch(meanings_[i])) continue;
+    const uint32_t target = index_of(program_.ops[i].target);
+    if (target <= i || (target >= phase.end && !is_end(target))) return false;
+  }
+  return true;
+}
+
 bool Flow::only_store(uint32_t begin, uint32_t end) const {
   for (uint32_t i = begin; i < end; ++i) {
     if (!is_store(meanings_[i]) || is_atomic(meanings_[i]) || (i > begin && leader_[i]))
       return false;
   }
   return begin < end;
+}
+
+bool Flow::only_compute(uint32_t begin, uint32_t end) const {
+  uint32_t stores = end;
+  while (stores > begin && is_store(meanings_[stores - 1])) --stores;
+  if (!only_store(stores, end)) return false;
+  for (uint32_t i = begin; i < stores; ++i) {
+    if ((i > begin && leader_[i]) || !fits(meanings_[i]) || is_warpwide(meanings_[i]) ||
+        meanings_[i]->does == Does::Lanewise)
+      return false;
+    const Elements* elements = elements_of(plain(i), meanings_[i]);
+    for (uint32_t e = 0; elements && e < elements->count; ++e) {
+      if (is_live(elements->slots[e], end)) return false;
+    }
+    if (!elements && is_live(plain(i).d, end)) return false;
+  }
+  return stores == begin || !leader_[stores];
 }
 
 // All Ops are known, and it is entered at the top alone.
@@ -322,7 +356,8 @@ std::vector<Phase> Flow::phases() const {
     const Phase phase = run_from(i, taken);
     uint32_t scattered = 0;
     for (uint32_t op = i; op < phase.end; ++op) scattered += is_scattered(op);
-    if (phase.end - i >= (scattered ? kFewestWithLanes : kFewestOps)) all.push_back(phase);
+    const bool may_be_short = scattered || is_whole(phase);
+    if (phase.end - i >= (may_be_short ? kFewestWithLanes : kFewestOps)) all.push_back(phase);
     i = std::max(phase.end, i + 1);
   }
   return all;

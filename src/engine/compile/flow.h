@@ -35,6 +35,11 @@ class Flow {
   // May what the slot holds be read by `op` or by what follows?
   bool is_live(uint32_t slot, uint32_t op) const;
   bool is_leader(uint32_t op) const { return leader_[op]; }
+  // Do all lanes that come here end?
+  bool is_end(uint32_t op) const;
+  // Is the phase all that a warp runs, without a loop and without memory or registers of its own
+  // that would have to be filled for the next one?
+  bool is_whole(const Phase& phase) const;
   // Are they in different blocks?
   bool is_apart(uint32_t a, uint32_t b) const { return run_of_[a] != run_of_[b]; }
   // Does the Op write this slot?
@@ -42,6 +47,9 @@ class Flow {
   std::vector<Phase> phases() const;
   // Do all Ops from here to there do nothing but store?
   bool only_store(uint32_t begin, uint32_t end) const;
+  // Do they compute what nobody reads behind them, and store it at the end? Then lanes that a
+  // branch leads around them can compute along, as long as they do not store.
+  bool only_compute(uint32_t begin, uint32_t end) const;
 
  private:
   struct Run {  // a basic block

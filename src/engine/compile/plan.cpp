@@ -59,13 +59,23 @@ bool Planner::takes_over_stores(const Step& step) {
   if (does != Does::BranchIf && does != Does::BranchUnless) return false;
   const uint32_t target = flow_.index_of(step.op.target);
   if (target <= step.index || target > plan_.phase.end || step.index == plan_.phase.begin ||
-      flow_.is_leader(step.index) || !flow_.only_store(step.index + 1, target))
+      flow_.is_leader(step.index) ||
+      !(flow_.only_store(step.index + 1, target) || computes_along(step.index + 1, target)))
     return false;
   under_ = read(step.op.a, Slot::Predicate, 4);
   under_end_ = target;
   under_branch_ = step.index;
   under_not_ = does == Does::BranchIf;
   return under_.has_value();
+}
+
+// At the border of an image some lanes of a warp have nothing to do up to their end. They compute
+// along, and if what they would load is not there, the interpreter runs the warp: nothing has been
+// stored by then. Not in the first version, which takes for granted that all lanes agree.
+bool Planner::computes_along(uint32_t begin, uint32_t end) const {
+  return plan_.whole && !steps_hold_ && !plan_.masked && flow_.is_end(end) &&
+         std::none_of(plan_.steps.begin(), plan_.steps.end(), changes_memory) &&
+         flow_.only_compute(begin, end);
 }
 
 bool Planner::read_steps() {

@@ -108,6 +108,9 @@ struct Plan {
   // Lanes may disagree at a branch: all go up to it together, and if they do, the interpreter goes
   // on there.
   bool lanes_decide = false;
+  // It is all that a warp runs, up to its end: what the next warp begins with differs from what
+  // this one does by the base of its values of base and step (emit_warps.cpp).
+  bool whole = false;
   // A loop that lanes leave one after the other, or that some lanes of a warp come to: those that
   // do not run keep their values (emit_masks.cpp).
   bool masked = false;

@@ -15,6 +15,7 @@ class Planner {
       : flow_(flow), warp_(warp), patterns_(taken.patterns), steps_hold_(taken.steps_hold) {
     plan_.phase = phase;
     plan_.masked = masked;
+    plan_.whole = flow.is_whole(phase);
     if (flow.program().narrow_rows) plan_.row_lanes = warp.block->grid->block_dim.x;
   }
 
@@ -83,6 +84,7 @@ class Planner {
   bool read_operands(Step& step);
   bool read_warpwide(Step& step);
   bool takes_over_stores(const Step& step);
+  bool computes_along(uint32_t begin, uint32_t end) const;
   bool find_blended();
   void find_wanted();
   void look_at_inputs();

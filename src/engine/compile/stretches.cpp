@@ -8,6 +8,7 @@
 #include <span>
 
 #include "engine/compile/cost.h"
+#include "engine/machine/advance.h"
 
 namespace kiln::engine {
 namespace {
@@ -204,6 +205,8 @@ uint32_t Entry::run_once() {
             0,
             nullptr,
             nullptr,
+            0,
+            0,
             0};
   const uint32_t exit = code(&pass);
   if (exit == 0 || made_.exits[exit - 1].early) [[unlikely]]
@@ -249,6 +252,8 @@ uint32_t Entry::run() {
               0,
               nullptr,
               nullptr,
+              0,
+              0,
               0};
     exit = code(&pass);
     if (exit == 0) {
@@ -301,7 +306,8 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     compiled.seen = std::make_unique<std::atomic<uint64_t>[]>(made->reaches.size());
     made->bytes = {};
     for (const Exit& exit : made->exits)
-      compiled.ways.push_back({&stretch.tiers->all()[exit.target], exit.backward, exit.early});
+      compiled.ways.push_back({&stretch.tiers->all()[exit.target], exit.backward, exit.early,
+                               flow.is_end(exit.target)});
     compiled.made = std::move(made);
     if (compiled.made->checks_itself)
       compiled.own.store(compiled.memory.begin(), std::memory_order_release);
@@ -331,6 +337,12 @@ Compiled::State compile_timed(Stretch& stretch, Compiled& compiled, Warp& warp) 
 [[gnu::cold, gnu::noinline]] uint32_t run_refused(Stretch& stretch, Compiled& compiled, Warp& warp,
                                                   Pass& pass) {
   const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled.memory.begin()));
+  // Perhaps it holds of this warp, but not of all behind it.
+  if (pass.followers) {
+    pass.followers = pass.left = 0;
+    const uint32_t alone = code(&pass);
+    if (alone != kRefused) return alone;
+  }
   // Perhaps the region of some memory was not known yet.
   if (!Entry(stretch, compiled, warp).prepare()) return 0;
   pass.budget = static_cast<uint64_t>(warp.turn);
@@ -390,7 +402,12 @@ const Op* left_by(const Compiled& compiled, uint32_t exit, Warp& warp, uint64_t 
   pass.seen = compiled.seen.get();
   pass.first_lane = pass.looked = 0;
   pass.ran = 0;
+  pass.followers = pass.left = compiled.made->goes_on ? followers(warp) : 0;
   const uint32_t exit = warp.turn > 0 ? run_checked(stretch, compiled, warp, pass) : 0;
+  if (pass.left != pass.followers) {
+    const bool ends = exit != 0 && compiled.ways[exit - 1].ends;
+    become(warp, pass.followers - pass.left, ends);
+  }
   if (exit == 0 || compiled.ways[exit - 1].early) [[unlikely]]
     note_miss(stretch, compiled, count);
   if (exit == 0) [[unlikely]] {

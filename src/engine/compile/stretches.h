@@ -30,6 +30,7 @@ struct Compiled {
   struct Way {
     const Op* next;
     bool backward, early;  // as of Exit
+    bool ends;             // all lanes
   };
   std::vector<Way> ways;                  // by exit
   std::atomic<const void*> own{nullptr};  // the code, where it checks itself

@@ -36,6 +36,8 @@ struct Pass {
   const void* cache;  // of the worker: the first entry of what Worker::cached() gives
   const void* seen;   // Compiled::seen
   uint32_t looked;    // not 0: regions have been looked for
+  // Of code that goes on as the warps behind it: how many it may, and how many are left of those.
+  uint32_t followers, left;
 };
 // What such code returns where something does not hold.
 constexpr uint32_t kRefused = ~uint32_t{0};
@@ -124,6 +126,11 @@ class Target {
   // The lanes of the mask; the others stay.
   virtual void blend(const Reg& to, const Reg& from, const Reg& mask) {
     select(to, mask, from, to);
+  }
+  // To memory, the lanes of the mask alone; false: this CPU has no such operation.
+  virtual bool store_some(const Reg& from, const Reg& base, int64_t offset, const Reg& mask) {
+    (void)from, (void)base, (void)offset, (void)mask;
+    return false;
   }
   virtual void select_bits(Reg to, Reg bits, Reg a, Reg b) = 0;  // each by itself
   virtual void canonicalize(Reg value, Reg nan) = 0;             // NaNs of f32 become `nan`

@@ -170,6 +170,10 @@ class X64 final : public Target {
   void select(Reg to, Reg mask, Reg a, Reg b) override {
     cc_.vblendvps(v(to), v(b), v(a), v(mask));
   }
+  bool store_some(const Reg& from, const Reg& base, int64_t offset, const Reg& mask) override {
+    cc_.vmaskmovps(at(base, offset), v(mask), v(from));
+    return true;
+  }
   void select_bits(Reg to, Reg bits, Reg a, Reg b) override {
     Ymm first = temporary(), second = temporary();
     cc_.vandps(first, v(bits), v(a));

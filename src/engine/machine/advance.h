@@ -4,6 +4,7 @@
 // would cost more than the rest of a short kernel.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include "engine/machine/affine.h"
@@ -42,6 +43,25 @@ inline bool advance(const Program& program, Frame& frame, uint32_t from, uint32_
   return true;
 }
 
+// As wraps_around, of as many rows of a block of narrow rows. The corners are enough, as in
+// affine_bounds(); steps of 32 bits reach nowhere near the end of 64.
+inline bool rows_wrap_around(const Affine& value, int64_t rows, uint8_t check) {
+  const uint32_t columns = value.row_lanes ? value.row_lanes : kWarpSize;
+  const int64_t row_step = static_cast<int32_t>(value.row_step);
+  const int64_t along = int64_t{static_cast<int32_t>(value.step)} * (columns - 1);
+  const int64_t down = row_step * (kWarpSize / columns - 1), moved = row_step * rows;
+  const int64_t low = moved + std::min<int64_t>(along, 0) + std::min<int64_t>(down, 0);
+  const int64_t high = moved + std::max<int64_t>(along, 0) + std::max<int64_t>(down, 0);
+  const auto base = static_cast<uint32_t>(value.base);
+  const auto stays = [&](int64_t first, int64_t least, int64_t most) {
+    return first + low >= least && first + high <= most;
+  };
+  using Signed = std::numeric_limits<int32_t>;
+  if ((check & kCheckSigned) && !stays(static_cast<int32_t>(base), Signed::min(), Signed::max()))
+    return true;
+  return (check & kCheckUnsigned) && !stays(base, 0, std::numeric_limits<uint32_t>::max());
+}
+
 // The same in a block of narrow rows: the next warp has the next rows of the same %tid.z.
 inline bool advance_rows(const Program& program, Frame& frame, uint32_t from, uint32_t to,
                          uint32_t row_lanes) {
@@ -49,24 +69,8 @@ inline bool advance_rows(const Program& program, Frame& frame, uint32_t from, ui
   for (const Advance& each : program.advances) {
     Affine& value = *reinterpret_cast<Affine*>(frame.data() + each.offset);
     if (value.state == AffineState::Lanes) return false;
-    Affine next = value;
-    next.base += value.row_step * static_cast<uint64_t>(rows);
-    // As numbers of 64 bits: what has wrapped around on the way is out of bounds by then.
-    const int64_t down = int64_t{static_cast<int32_t>(value.row_step)} * rows;
-    const auto base = static_cast<uint32_t>(value.base);
-    using Signed = std::numeric_limits<int32_t>;
-    const int64_t as_signed = static_cast<int32_t>(base) + down, as_unsigned = int64_t{base} + down;
-    int32_t low;
-    int32_t high;
-    uint32_t least, most;
-    if ((each.check & kCheckSigned) && (as_signed < Signed::min() || as_signed > Signed::max() ||
-                                        !affine_bounds<int32_t>(next, &low, &high)))
-      return false;
-    if ((each.check & kCheckUnsigned) &&
-        (as_unsigned < 0 || as_unsigned > std::numeric_limits<uint32_t>::max() ||
-         !affine_bounds<uint32_t>(next, &least, &most)))
-      return false;
-    value.base = next.base;
+    if (each.check && rows_wrap_around(value, rows, each.check)) return false;
+    value.base += value.row_step * static_cast<uint64_t>(rows);
     value.state = AffineState::Steps;
   }
   return true;
@@ -75,5 +79,12 @@ inline bool advance_rows(const Program& program, Frame& frame, uint32_t from, ui
 // A warp has ended. Makes it the next one of its block and returns the Op to go on with, where no
 // more is needed for that than advance(); null: the block starts the next one.
 const Op* go_on(Warp& warp);
+
+// Of a warp that has just begun: how many of those behind it can follow with no more than
+// advance()?
+uint32_t followers(const Warp& warp);
+// Makes it the one that is so far behind it; those between have ended, and so has this one where it
+// says so: then nobody needs the values of the last warp of a block.
+void become(Warp& warp, uint32_t behind, bool ends);
 
 }  // namespace kiln::engine

@@ -2,6 +2,7 @@
 // How does a block run? Its warps take turns on one thread; barriers count threads.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <numeric>
@@ -267,6 +268,50 @@ const Op* go_on(Warp& warp) {
   frame.stack_bytes = 0;
   if (program.local_bytes) warp.fill_local(kFullMask, 0, program.local_bytes);
   return warp.ops + program.warp_start;
+}
+
+// No value wraps around in between if it does not up to the last one: it rises or falls all the
+// way.
+uint32_t followers(const Warp& warp) {
+  const Block& block = *warp.block;
+  const Grid& grid = *block.grid;
+  const Program& program = *grid.program;
+  const uint32_t next = warp.index + 1, full = grid.threads_per_block / kWarpSize;
+  if (next != block.started || next >= full || grid.has_barriers || block.cluster) return 0;
+  if ((grid.block_dim.y != 1 && !program.narrow_rows) || grid.block_dim.z != 1) return 0;
+  if (!warp.splits.empty() || !warp.copies.empty() || !warp.groups.empty()) return 0;
+  const int64_t count = full - next;
+  for (const Advance& each : program.advances) {
+    const Affine& value = *reinterpret_cast<const Affine*>(warp.registers + each.offset);
+    if (value.state == AffineState::Lanes) return 0;
+    if (!each.check) continue;
+    if (program.narrow_rows
+            ? rows_wrap_around(value, count * (kWarpSize / grid.block_dim.x), each.check)
+            : wraps_around(value, count * kWarpSize, each.check))
+      return 0;
+  }
+  return static_cast<uint32_t>(count);
+}
+
+void become(Warp& warp, uint32_t behind, bool ends) {
+  Block& block = *warp.block;
+  const Program& program = *block.grid->program;
+  Frame& frame = *warp.kernel_frame;
+  const uint32_t last = warp.index + behind;
+  std::fill_n(block.finished.begin() + warp.index, behind, uint8_t{1});
+  block.finished_count += behind;
+  block.live_threads -= std::min(behind * kWarpSize, block.live_threads);
+  std::swap(block.warps[warp.index], block.warps[last]);
+  block.started = last + 1;
+  warp.index = frame.served_warp = last;
+  if (ends && last + 1 == block.warp_count) return;
+  for (const Advance& each : program.advances) {  // followers() has looked at them
+    Affine& value = *reinterpret_cast<Affine*>(frame.data() + each.offset);
+    value.base += program.narrow_rows
+                      ? value.row_step * (behind * (kWarpSize / block.grid->block_dim.x))
+                      : value.step * (behind * kWarpSize);
+    value.state = AffineState::Steps;
+  }
 }
 
 // One turn of a warp, which may go on as others behind it: `i` is then the last of them. False: the

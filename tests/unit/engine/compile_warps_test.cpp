@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does machine code that goes on as the next warps of its block do what the interpreter does, and
+// is it entered once for all of them? Also at borders, where some lanes have nothing to do, beyond
+// the end of memory, and where an index wraps around on the way.
+#include <fmt/format.h>
+
+#include "compile_case.h"
+
+namespace kiln::engine {
+namespace {
+
+constexpr KilnDim3 kBlocks[] = {{256, 1, 1}, {16, 16, 1}, {8, 16, 1},
+                                {96, 1, 1},  {100, 1, 1}, {32, 4, 1}};
+constexpr uint32_t kGrid = 3;  // as run_compiled() launches it
+
+const std::string kIndex =
+    "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;"
+    "mov.u32 %r3, %ntid.x; mov.u32 %r4, %ctaid.x; mad.lo.s32 %r5, %r4, %r3, %r2;"
+    "mov.u32 %r6, %tid.y; mad.lo.s32 %r7, %r6, 800, %r5; mul.wide.s32 %rd3, %r7, 4;"
+    "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n";
+
+void expect_same(const std::string& body, uint32_t n, uint32_t words = kWords * 4) {
+  const std::string text = kernel_text("u64 p, u64 q, u32 n", kIndex + body);
+  for (KilnDim3 block : kBlocks) {
+    const Ran compiled = run_compiled(text, block, n, "always", n, words);
+    const Ran interpreted = run_compiled(text, block, n, "0", n, words);
+    EXPECT_EQ(compiled.text, interpreted.text) << n << " in " << block.x;
+    EXPECT_EQ(compiled.out, interpreted.out) << n << " in " << block.x;
+  }
+}
+
+TEST(CompiledWarps, AreEnteredOnceForABlock) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n", kIndex +
+                                 "setp.ge.s32 %p1, %r5, %r1; @%p1 bra END; ld.global.f32 %f1, "
+                                 "[%rd4]; ld.global.f32 %f2, [%rd4+4]; add.f32 %f3, %f1, %f2;"
+                                 "mul.f32 %f4, %f3, %f1; st.global.f32 [%rd5], %f4;\nEND: ret;");
+  for (KilnDim3 block : {KilnDim3{256, 1, 1}, KilnDim3{16, 16, 1}}) {
+    const Ran compiled = run_compiled(text, block, 1 << 20, "always", 3);
+    EXPECT_EQ(compiled.out, run_compiled(text, block, 1 << 20, "0", 3).out);
+    if (!compiles()) continue;
+    EXPECT_GT(compiled.facts.entered, 0u);
+    // The first entry may find no region of memory that is known.
+    EXPECT_LE(compiled.facts.entered, kGrid + 2) << "of " << kGrid * 8 << " warps";
+  }
+}
+
+TEST(CompiledWarps, ComputeAlongAtABorder) {
+  for (uint32_t n : {2u, 33u, 47u, 64u, 97u, 300u, 767u}) {
+    expect_same(
+        "setp.lt.s32 %p1, %r5, 1; setp.lt.s32 %p2, %r6, 1; or.pred %p3, %p1, %p2;"
+        "add.s32 %r8, %r1, -1; setp.ge.s32 %p4, %r5, %r8; or.pred %p3, %p3, %p4; @%p3 bra END;"
+        "ld.global.f32 %f1, [%rd4]; ld.global.f32 %f2, [%rd4+4]; ld.global.f32 %f3, [%rd4+-4];"
+        "add.f32 %f4, %f2, %f3; ld.global.f32 %f5, [%rd4+-3200]; add.f32 %f6, %f4, %f5;"
+        "mul.f32 %f7, %f6, 0f3E000000; fma.rn.f32 %f8, %f1, 0f3F000000, %f7;"
+        "st.global.f32 [%rd5], %f8; st.global.f32 [%rd5+65536], %f6;\nEND: ret;",
+        n);
+  }
+}
+
+// Of the warps behind the first some reach beyond the end: those before have stored.
+TEST(CompiledWarps, FindFaultsInLaterWarps) {
+  const std::string body =
+      "ld.global.f32 %f1, [%rd4]; add.f32 %f2, %f1, %f1; mul.f32 %f3, %f2, %f1;"
+      "sub.f32 %f4, %f3, %f2; st.global.f32 [%rd5], %f4;\nEND: ret;";
+  for (uint32_t words : {40u, 64u, 130u, 255u, 500u}) expect_same(body, 0, words);
+}
+
+TEST(CompiledWarps, GoBackwards) {
+  expect_same(
+      "sub.s32 %r8, 15000, %r7; mul.wide.s32 %rd6, %r8, 4; add.s64 %rd7, %rd2, %rd6;"
+      "add.s64 %rd8, %rd1, %rd6; ld.global.f32 %f1, [%rd8]; ld.global.f32 %f2, [%rd4];"
+      "add.f32 %f3, %f1, %f2; mul.f32 %f4, %f3, %f1; st.global.f32 [%rd7], %f4;\nEND: ret;",
+      0);
+}
+
+// 32 bits that wrap around between two warps, or inside of one, are no base and step of 64.
+TEST(CompiledWarps, NoticeAnIndexThatWrapsAround) {
+  for (uint32_t back : {32u, 64u, 100u, 128u, 200u}) {
+    expect_same(
+        fmt::format("add.u32 %r8, %r5, {}; mul.wide.u32 %rd6, %r8, 4; shr.u64 %rd7, %rd6, 32;"
+                    "cvt.u32.u64 %r9, %rd7; ld.global.u32 %r10, [%rd4]; add.u32 %r11, %r10, %r9;"
+                    "xor.b32 %r12, %r11, %r8; st.global.u32 [%rd5], %r12;\nEND: ret;",
+                    0u - back),
+        0);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::engine
