@@ -24,6 +24,8 @@ struct SourceLine {
   uint32_t line = 0;
   uint32_t outer_file = 0;
   uint32_t outer_line = 0;
+
+  bool operator==(const SourceLine&) const = default;
 };
 
 // One element of an initializer: a number, or the address of a symbol (plus an offset).

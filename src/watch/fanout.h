@@ -19,6 +19,8 @@ class Fanout : public engine::Sink {
   // One that lives elsewhere.
   void add(engine::Sink& watcher) {
     wanted_ |= watcher.wanted();
+    const uint32_t accesses = watcher.wanted() & (engine::kAccessEvents | engine::kGroupedAccesses);
+    groups_ &= accesses != engine::kAccessEvents;
     merges_ &= watcher.can_merge();
     for (uint32_t bit = 0; bit < kBits; ++bit) {
       if (watcher.wanted() >> bit & 1) listeners_[bit].push_back(&watcher);
@@ -35,7 +37,10 @@ class Fanout : public engine::Sink {
     return all;
   }
 
-  uint32_t wanted() const override { return wanted_; }
+  // Accesses come in groups if all who see them can take them so.
+  uint32_t wanted() const override {
+    return groups_ ? wanted_ : wanted_ & ~uint32_t{engine::kGroupedAccesses};
+  }
   bool can_merge() const override { return merges_; }
   // Most events are accesses, and most often one watcher wants them.
   void on(const engine::AccessEvent& e) override {
@@ -80,7 +85,7 @@ class Fanout : public engine::Sink {
   std::vector<engine::Sink*> listeners_[kBits];
   engine::Sink* sees_accesses_ = nullptr;  // alone
   uint32_t wanted_ = 0;
-  bool merges_ = true;
+  bool merges_ = true, groups_ = true;
 };
 
 }  // namespace kiln::watch

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "engine/decode/watch_ops.h"
 #include "engine/machine/access.h"
 
 namespace kiln::engine {
@@ -21,7 +22,7 @@ bool reads(const Op& op, uint32_t offset) {
 // launch; the load then was for nothing.)
 bool may_be_passed(const Op& op) {
   return op.effect != Effect::MaskAware || op.run == plain_load_32() || is_scalar_load_32(op.run) ||
-         is_index_check(op.run);
+         is_index_check(op.run) || is_load_event(op);
 }
 
 bool is_global_by_steps(const Op& op) {

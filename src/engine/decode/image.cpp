@@ -219,7 +219,7 @@ void Image::fail(const Program& program, const Error& error) {
     const Program* failed = open.back();
     open.pop_back();
     by_pointer_.erase(reinterpret_cast<uint64_t>(failed));
-    for (auto& table : programs_) {
+    for (auto& [index, table] : programs_) {
       for (auto& [name, decoded] : table) {
         if (!decoded.program || decoded.error) continue;
         const auto& callees = decoded.program->callees;
@@ -253,14 +253,14 @@ Result<const Program*> Image::kernel(std::string_view name, Variant variant) {
 // time. Functions that are whole go too, for they may call one that is not.
 void Image::forget_round() noexcept {
   decoding_depth_ = 0;
-  for (auto& programs : programs_) {
+  for (auto& [index, programs] : programs_) {
     std::erase_if(programs, [&](const auto& entry) { return entry.second.round == round_; });
   }
   std::erase_if(by_pointer_, [&](const auto& entry) {
     const Program* known = entry.second;
     auto holds = [&](const auto& decoded) { return decoded.second.program.get() == known; };
     return std::ranges::none_of(
-        programs_, [&](const auto& table) { return std::ranges::any_of(table, holds); });
+        programs_, [&](const auto& table) { return std::ranges::any_of(table.second, holds); });
   });
 }
 
@@ -268,7 +268,8 @@ Result<const Program*> Kernel::decode(Variant variant) {
   TRY(const Program* program, image_.kernel(name_, variant));
   static_shared_bytes_.store(image_.static_shared_bytes(*program));
   any_.store(program, std::memory_order_release);
-  decoded_[variant.index()].store(program, std::memory_order_release);
+  if (variant.index() < Variant::kPlain)
+    decoded_[variant.index()].store(program, std::memory_order_release);
   return program;
 }
 

@@ -87,21 +87,22 @@ class Image {
     uint64_t round = 0;
   };
   uint64_t round_ = 0;  // of kernel(): what one call of it decodes
-  std::unordered_map<std::string_view, Decoded> programs_[Variant::kCount];  // by Variant::index()
+  std::map<size_t, std::unordered_map<std::string_view, Decoded>> programs_;  // by Variant::index()
   std::unordered_map<uint64_t, const Program*> by_pointer_;
   uint32_t decoding_depth_ = 0;
 };
 
-// One kernel of an image. Thread-safe. Each variant is decoded when it is first asked for, and
-// found without a lock from then on.
+// One kernel of an image. Thread-safe. Each variant is decoded when it is first asked for; those
+// that nobody watches are found without a lock from then on.
 class Kernel {
  public:
   Kernel(Image& image, std::string name) : image_(image), name_(std::move(name)) {}
 
   Result<const Program*> program(Variant variant) {
-    if (const Program* known = decoded_[variant.index()].load(std::memory_order_acquire))
-      return known;
-    return decode(variant);
+    const size_t index = variant.index();
+    const Program* known =
+        index < Variant::kPlain ? decoded_[index].load(std::memory_order_acquire) : nullptr;
+    return known ? Result<const Program*>(known) : decode(variant);
   }
   // Any variant, for what they have in common; that of most launches where there is none yet.
   Result<const Program*> any() {
@@ -117,7 +118,7 @@ class Kernel {
 
   Image& image_;
   std::string name_;
-  std::atomic<const Program*> decoded_[Variant::kCount] = {};
+  std::atomic<const Program*> decoded_[Variant::kPlain] = {};
   std::atomic<const Program*> any_{nullptr};
   std::atomic<uint64_t> static_shared_bytes_{0};
 };

@@ -368,6 +368,8 @@ Status Lowering::lower_instruction(uint32_t index) {
   if (variant_.events & kInstructionEvents) announce_instruction(ins);
   if (variant_.events & kStretchEvents) announce_stretch(index);
   events_ = 0;
+  if (stretch_of_[index] != groups_stretch_) groups_.clear();
+  groups_stretch_ = stretch_of_[index];
   bool own_guard = form(index).has(ptx::kGuarded) || ins.guard == ptx::kNoRegister;
   size_t guard_op = program_.ops.size();
   if (!own_guard) {
@@ -380,6 +382,7 @@ Status Lowering::lower_instruction(uint32_t index) {
         ins, fmt::format("'{}': {}", ins.text(), refusal_.empty() ? "not supported" : refusal_));
   }
   if (!own_guard) finish_guard(index, guard_op);
+  if (!groups_.empty()) close_groups(index);
   return {};
 }
 
@@ -444,19 +447,29 @@ void Lowering::announce_variable(const Op& op, AccessKind kind, uint32_t bytes) 
   ++events_;
 }
 
-void Lowering::announce(const Op& op, AccessKind kind, uint32_t bytes, bool async) {
+void Lowering::announce(const Op& op, AccessKind kind, uint32_t bytes, bool async, Source from,
+                        uint32_t value_bytes) {
   announce_variable(op, kind, bytes);
   if (!(variant_.events & kAccessEvents)) return;
   const bool atomic = kind == AccessKind::Atomic || kind == AccessKind::Reduction;
   const Order order = order_of(*ins_, atomic);
-  const AccessSite site{kind, order.strength, order.scope, async, bytes};
+  AccessSite* site = own(AccessSite{kind, order.strength, order.scope, async, bytes});
+  site->value = from.offset;
+  site->value_bytes = static_cast<uint8_t>(value_bytes);
+  site->same_value = from.uniform;
+  const bool weak_load = kind == AccessKind::Load && order.strength == Strength::Weak && !async;
+  const bool groups = (variant_.events & kGroupedAccesses) && ins_->guard == ptx::kNoRegister;
+  if (!weak_load) groups_.clear();
+  if (weak_load && groups && joins_group(op, bytes)) return;
   Op& event = emit(&run_access_event);
   event.a = op.a;
   event.imm = op.imm;
   event.x = op.x;
   event.z = op.z;
-  event.data = own(site);
+  event.data = site;
   ++events_;
+  if (weak_load && groups && operand(1).base_is_register)
+    groups_.push_back({event, operand(1).reg, ins_->source, site});
 }
 
 void Lowering::announce_value(uint32_t offset, uint32_t bytes, bool scalar, uint32_t element) {
@@ -535,10 +548,9 @@ void Lowering::finish() {
   for (const auto& [name, at] : body_.labels) entries.insert(op_of(at));
   for (const Op& op : program_.ops) entries.insert(op.target);
   // An event is between the Ops that would become one.
-  if (variant_.events == 0) {
-    fuse_checks(program_, entries);
-    fuse_loads(program_);
-  }
+  if (variant_.events == 0) fuse_checks(program_, entries);
+  // Events of loads in groups need not be right before their load.
+  if (variant_.events == 0 || (variant_.events & kGroupedAccesses)) fuse_loads(program_);
   choose_accesses(program_);
   if (!(variant_.events & (kInstructionEvents | kControlEvents))) fuse_branches(program_);
   program_.frame_bytes = (program_.frame_bytes + 63) / 64 * 64;

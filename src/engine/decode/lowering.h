@@ -22,6 +22,8 @@
 
 namespace kiln::engine {
 
+struct AccessSite;
+
 class Image;
 
 // A value that an Op reads: a scalar of 8 bytes, or 32 lanes.
@@ -136,7 +138,13 @@ class Lowering {
 
   // Announces to a watcher that the instruction accesses `bytes` a lane at the address of `op`. To
   // be called before the Op that does it is emitted; does nothing where accesses are not watched.
-  void announce(const Op& op, AccessKind kind, uint32_t bytes, bool async = false);
+  void announce(const Op& op, AccessKind kind, uint32_t bytes, bool async = false) {
+    announce(op, kind, bytes, async, {}, 0);
+  }
+  // A store of one register: `from`, of so many bytes.
+  void announce_store(const Op& op, uint32_t bytes, Source from, uint32_t value_bytes) {
+    announce(op, AccessKind::Store, bytes, false, from, value_bytes);
+  }
   // The same after a strong load or an atomic: what it got.
   void announce_value(uint32_t offset, uint32_t bytes, bool scalar, uint32_t element = 0);
 
@@ -163,10 +171,15 @@ class Lowering {
 
   Status declare();
   Status lower_instruction(uint32_t index);
+  void announce(const Op& op, AccessKind kind, uint32_t bytes, bool async, Source from,
+                uint32_t value_bytes);
   void announce_instruction(const ptx::Instruction& ins);
   void announce_stretch(uint32_t index);
   // Where the access is to a shared variable that is known here.
   void announce_variable(const Op& op, AccessKind kind, uint32_t bytes);
+  // A load that goes on where an earlier event of the same stretch ends is announced by that one.
+  bool joins_group(const Op& op, uint32_t bytes);
+  void close_groups(uint32_t index);
   void finish_guard(uint32_t index, size_t guard_op);
   Status match_forms();
   void count_definitions();
@@ -205,7 +218,18 @@ class Lowering {
   bool reads_stretch_value_ = false;      // the instruction at hand
   std::vector<uint32_t> stretch_length_;  // by instruction; 0: it does not begin one
   uint32_t events_ = 0;                   // event Ops inside its guard
-  std::vector<uint32_t> last_read_;       // by register in a stretch: the instruction
+  // Weak loads that were announced in the stretch at hand, where such events may stand for several.
+  // Whatever may order memory, stop or change the lanes ends the stretch; a store ends them too.
+  struct AccessGroup {
+    Op first;  // with the address
+    uint32_t reg;
+    ptx::SourceLine source;
+    AccessSite* site;
+  };
+  std::vector<AccessGroup> groups_;
+  uint32_t groups_stretch_ = 0;
+  std::vector<uint32_t> stretch_of_;  // by instruction
+  std::vector<uint32_t> last_read_;   // by register in a stretch: the instruction
   std::map<uint32_t, std::vector<uint32_t>>
       free_slots_;  // by bytes of a lane: those of values that are gone
   std::map<uint64_t, uint32_t> constants_;

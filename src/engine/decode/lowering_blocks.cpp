@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "engine/decode/lowering.h"
+#include "engine/machine/watching.h"
 
 namespace kiln::engine {
 namespace {
@@ -30,11 +31,13 @@ void Lowering::find_stretches() {
   uses_.assign(body_.registers.size(), 0);
   in_stretch_.assign(body_.registers.size(), false);
   last_read_.assign(body_.registers.size(), 0);
+  stretch_of_.assign(code.size(), 0);
   uint32_t stretch = 0;
   for (uint32_t i = 0; i < code.size(); ++i) {
     const ptx::Instruction& ins = code[i];
     const bool straight = ins.guard == ptx::kNoRegister && form(i).has(ptx::kStraight);
     if (is_label[i] || !straight) ++stretch;
+    stretch_of_[i] = stretch;
     bool writes = false;
     if (straight) ptx::each_written(form(i), ins, [&](const ptx::Operand&) { writes = true; });
     for (size_t k = writes ? 1 : 0; k < ins.operands.size(); ++k) {
@@ -86,6 +89,34 @@ void Lowering::free_slots_after(uint32_t index) {
       free_slots_[ptx::bytes_of(body_.registers[reg].type)].push_back(p.offset);
     });
   }
+}
+
+// An unrolled loop loads from one register with rising offsets. A watcher that asks for no more
+// than which lanes read what, and between which barriers, gets all of it as one event.
+bool Lowering::joins_group(const Op& op, uint32_t bytes) {
+  for (AccessGroup& group : groups_) {
+    const bool same_register = operand(1).base_is_register && operand(1).reg == group.reg;
+    const Op& first = group.first;
+    if (!same_register || op.a != first.a || op.x != first.x || op.z != first.z ||
+        bytes != group.site->bytes || !(ins_->source == group.source))
+      continue;
+    const int64_t behind = op.imm - first.imm;
+    if (behind == 0) continue;
+    if (group.site->repeats == 1) group.site->repeat_step = behind;
+    if (behind != group.site->repeat_step * group.site->repeats) continue;
+    ++group.site->repeats;
+    return true;
+  }
+  return false;
+}
+
+// The register of an address has another value from here on.
+void Lowering::close_groups(uint32_t index) {
+  ptx::each_written(form(index), body_.instructions[index], [&](const ptx::Operand& written) {
+    each_register(written, [&](uint32_t reg) {
+      std::erase_if(groups_, [&](const AccessGroup& group) { return group.reg == reg; });
+    });
+  });
 }
 
 bool Lowering::dest_in_stretch(const ptx::Operand& operand) const {

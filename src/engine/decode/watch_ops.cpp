@@ -14,6 +14,14 @@ const Op* run_access_event(Warp& warp, const Op* op) {
   return op + 1;
 }
 
+bool is_load_event(const Op& op) {
+  if (op.run == &run_variable_event)
+    return static_cast<const VariableSite*>(op.data)->kind == AccessKind::Load;
+  if (op.run != &run_access_event) return false;
+  const auto& site = *static_cast<const AccessSite*>(op.data);
+  return site.kind == AccessKind::Load && site.strength == Strength::Weak && !site.async;
+}
+
 const Op* run_variable_event(Warp& warp, const Op* op) {
   check_variable(warp, op, *static_cast<const VariableSite*>(op->data));
   return op + 1;

@@ -14,6 +14,7 @@ namespace kiln::engine {
 
 // Op::data is an AccessSite; the address is in a, imm, x, z as in the Op that follows.
 const Op* run_access_event(Warp& warp, const Op* op);
+bool is_load_event(const Op& op);  // of a weak one
 
 // Op::data is a VariableSite, the address as above.
 const Op* run_variable_event(Warp& warp, const Op* op);

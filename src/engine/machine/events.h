@@ -22,19 +22,21 @@ namespace kiln::engine {
 enum EventBit : uint32_t {
   kAccessEvents = 1,
   kInstructionEvents = 2,
-  kValueEvents = 4,      // what strong loads and atomics read
-  kSyncEvents = 8,       // barriers, `*.sync` instructions, lanes that end
-  kControlEvents = 16,   // branches, calls, returns
-  kStretchEvents = 32,   // instructions, counted by stretches
-  kVariableEvents = 64,  // faults: accesses that leave the shared variable of their address
-  kFenceEvents = 128,
-  kAsyncEvents = 256,
-  kMbarrierEvents = 512,
-  kBlockEvents = 1024,
-  kHostEvents = 2048,
+  kValueEvents = 4,        // what strong loads and atomics read
+  kSyncEvents = 8,         // barriers, `*.sync` instructions, lanes that end
+  kControlEvents = 16,     // branches, calls, returns
+  kStretchEvents = 32,     // instructions, counted by stretches
+  kVariableEvents = 64,    // faults: accesses that leave the shared variable of their address
+  kGroupedAccesses = 128,  // an AccessEvent may stand for several (AccessEvent::repeats)
+  kFenceEvents = 256,
+  kAsyncEvents = 512,
+  kMbarrierEvents = 1024,
+  kBlockEvents = 2048,
+  kHostEvents = 4096,
 };
 constexpr uint32_t kDecodedEvents = kAccessEvents | kInstructionEvents | kValueEvents |
-                                    kSyncEvents | kControlEvents | kStretchEvents | kVariableEvents;
+                                    kSyncEvents | kControlEvents | kStretchEvents |
+                                    kVariableEvents | kGroupedAccesses;
 static_assert(kDecodedEvents < Variant::kCount / 4);
 
 // Who does it: lanes of a warp, at an instruction. `program->sites[site]` is its source line.
@@ -84,7 +86,17 @@ struct AccessEvent {
   uint64_t base = 0, step = 0, row_step = 0;
   uint32_t row_lanes = kWarpSize;
   const uint64_t* addresses = nullptr;
+  // Weak loads of one source line that the same lanes do one after the other, without anything that
+  // orders memory in between: each `repeat_step` bytes behind the last. Else 1.
+  uint32_t repeats = 1;
+  int64_t repeat_step = 0;
+  // Of a store of one register: what each lane writes, in `value_bytes`, of which it writes the
+  // first `bytes`. Null: not known.
+  const std::byte* values = nullptr;
+  uint8_t value_bytes = 0;
+  bool same_value = false;  // there is one for all lanes
 
+  // Of the first of them.
   uint64_t address(uint32_t lane) const {
     switch (shape) {
       case AddressShape::Uniform:

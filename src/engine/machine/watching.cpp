@@ -89,15 +89,20 @@ bool read_rows(const Affine& value, uint64_t offset, bool narrow, AccessEvent* e
 }  // namespace
 
 void deliver_access(Warp& warp, const Op* op, const AccessSite& site) {
-  AccessEvent event;
-  event.by = actor(warp, op);
-  event.space = static_cast<ptx::Space>(op->z);
-  event.kind = site.kind;
-  event.strength = site.strength;
-  event.scope = site.scope;
-  event.async = site.async;
-  event.bytes = site.bytes;
   uint64_t lanes[kWarpSize];
+  AccessEvent event{.by = actor(warp, op),
+                    .space = static_cast<ptx::Space>(op->z),
+                    .kind = site.kind,
+                    .strength = site.strength,
+                    .scope = site.scope,
+                    .async = site.async,
+                    .bytes = site.bytes,
+                    .addresses = lanes,
+                    .repeats = site.repeats,
+                    .repeat_step = site.repeat_step,
+                    .values = site.value_bytes ? warp.lanes<std::byte>(site.value) : nullptr,
+                    .value_bytes = site.value_bytes,
+                    .same_value = site.same_value};
   read_addresses(warp, op, &event, lanes);
   warp.block->grid->sink->on(event);
 }

@@ -25,6 +25,11 @@ struct AccessSite {
   Scope scope;
   bool async;
   uint32_t bytes;  // of each lane
+  uint32_t repeats = 1;
+  int64_t repeat_step = 0;
+  uint32_t value = 0;       // of a store: where in the frame it is
+  uint8_t value_bytes = 0;  // 0: not known
+  bool same_value = false;
 };
 // The lanes of the warp at the address that the Op has in a, imm, x and z (access.h).
 void deliver_access(Warp& warp, const Op* op, const AccessSite& site);

@@ -111,7 +111,8 @@ struct Variant {
   // The lanes of a warp are in whole rows of 1, 2, 4, 8 or 16 threads and have one %tid.z.
   bool narrow_rows = false;
 
-  static constexpr size_t kCount = 512;
+  static constexpr size_t kCount = 1024;
+  static constexpr size_t kPlain = 4;  // those without events come first
   size_t index() const {
     return size_t{events} << 2 | (narrow_rows ? 2u : 0u) | (rows_fill_warps ? 1u : 0u);
   }

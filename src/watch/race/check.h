@@ -18,9 +18,6 @@
 
 namespace kiln::watch::race {
 
-// Which accesses of one key cannot race with each other: reads, and atomics in their scope.
-enum class Agreement : uint8_t { None, Block, Grid };
-
 // Who accesses, as far as it is the same for the whole event.
 struct Accessor {
   BlockOrder* block = nullptr;  // null: the host
@@ -75,16 +72,44 @@ class Checker {
     }
     access_slowly(line, mine, me, true);
   }
-  // The commonest case of read_word(): nobody has read the word.
-  bool read_new_word(Line& line, Key key, Time time, uint32_t word, uint32_t uid, Reader by) {
-    if (line.split >> 30 != Line::kReads >> 30 || line.reads_key() != key.bits ||
-        line.touched != time)
-      return false;
-    Reader& kept = pool_.readers[line.readers()].of[word];
-    if (kept.bits) return false;
-    kept = by;
-    line.reader() = uid;
-    return true;
+  // The commonest cases of read_word(): nobody has read the word, or two blocks have. For a whole
+  // warp, in few steps; returns the lanes whose word has another case. Places are of a page of
+  // global memory.
+  uint32_t read_new_words(Line* lines, const uint32_t (&line_at)[kLanes],
+                          const uint32_t (&word_at)[kLanes], Key key, Time time, const Accessor& me,
+                          Reader first) {
+    const uint32_t uid = me.uid, launch_uid = me.launch_uid;
+    uint32_t left = 0;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      Line& line = lines[line_at[lane]];
+      if (line.reads_at(key) && line.touched == time) {
+        Reader& kept = pool_.readers[line.readers()].of[word_at[lane]];
+        if (!kept.bits) {
+          kept.bits = first.bits | lane;
+          line.reader() = uid;
+          continue;
+        }
+      } else if (line.pairs_at(key) && line.reader() >= launch_uid) {
+        const TwoReaders& kept = pool_.pairs[line.readers()].of[word_at[lane]];
+        if (kept.first.state() == Reader::TwoBlocks) continue;
+      }
+      left |= 1u << lane;
+    }
+    return left;
+  }
+  // Have two warps of the block done the same to all these words since its last barrier? Whoever
+  // comes races with one of the two, so a further access leaves no trace.
+  bool suffices(const Line& line, Key key, uint32_t words, const Accessor& me) {
+    if (line.split || line.key != key) return false;
+    uint32_t warps = 0;
+    for (uint32_t at = line.head; at;) {
+      const Entry& e = pool_[at];
+      if (e.block == me.uid && (words & ~e.words) == 0 && e.time >= me.block->barrier)
+        warps |= e.warps;
+      if (warps & (warps - 1)) return true;
+      at = e.next;
+    }
+    return false;
   }
   // What one lane reads, where can_read(). False: nothing was done, the line has no place for it.
   bool read_word(Line& line, Key key, Time time, uint32_t word, const Accessor& me, Reader by) {
@@ -104,6 +129,25 @@ class Checker {
   }
   static bool can_read(const Accessor& me) {
     return can_skip(me) && me.uid - me.launch_uid < Reader::kMostBlocks;
+  }
+  // The commonest case of access_word() in shared memory, of accesses that agree: the same warp was
+  // there before, and nobody else since. `mine` has neither words nor lanes; returns the lanes
+  // whose word has another case.
+  uint32_t touch_again(Lines& lines, const uint32_t (&line_at)[kLanes],
+                       const uint32_t (&word_at)[kLanes], uint32_t lanes, const Entry& mine) {
+    uint32_t left = 0;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+      const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+      const uint32_t split = line_at[lane] < lines.size() ? lines[line_at[lane]].split : 0;
+      const bool has_lists = split - 1 < Line::kReads - 1;
+      const uint32_t head = has_lists ? pool_.words(split)[word_at[lane]] : 0;
+      Entry* e = head ? &pool_[head] : nullptr;
+      if (e && e->same_but_place(mine))
+        e->lanes |= 1u << lane;
+      else
+        left |= 1u << lane;
+    }
+    return left;
   }
   // The same at several words.
   void access_words(Line& line, const Entry& mine, const Accessor& me) {
@@ -249,11 +293,16 @@ inline bool Checker::touch_line(Line& line, const Entry& mine, const Accessor& m
   }
   // Of one line of source that agrees with itself there is nothing to compare.
   if (!agrees || line.key != mine.key) return false;
-  uint32_t foreign = 0, own = 0;
+  uint32_t foreign = 0, own = 0, own_warps = 0;
+  const bool skips = can_skip(me);
   for (;; e = &pool_[e->next]) {
     if (e->block == me.uid) {
       if (touch(*e, mine, me)) return true;
       ++own;
+      // What two warps did since the last barrier, a third can do without a trace: whoever comes
+      // races with one of the two.
+      if ((mine.words & ~e->words) == 0 && e->time >= me.block->barrier) own_warps |= e->warps;
+      if (skips && (own_warps & (own_warps - 1))) return true;
     } else {
       if (me.agreement != Agreement::Grid) return false;
       foreign += e->block >= me.launch_uid && (mine.words & ~e->words) == 0;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/race/places.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace kiln::watch::race {
 
 using namespace engine;
@@ -16,15 +19,31 @@ Key Places::intern(uint64_t identity, const Place& place) {
   return found->second = key;
 }
 
-Key Places::add(const AccessEvent& event, size_t at) {
+void Places::turn_to(const Program& program) {
+  accesses_ = &by_program_[program.serial];
+  accesses_->resize(program.sites.size());
+  last_program_ = &program;
+  last_serial_ = program.serial;
+}
+
+Agreement Places::agreement_of(const AccessEvent& event) {
+  if (event.kind == AccessKind::Load) return Agreement::Grid;
+  if (event.strength == Strength::Weak) return Agreement::None;
+  const bool wide = event.scope == Scope::Gpu || event.scope == Scope::System;
+  return wide ? Agreement::Grid : Agreement::Block;
+}
+
+Key Places::key_of(const AccessEvent& event) {
   const SiteId site = sites_.id_of(event.by);
   const Place place{site, event.kind, event.strength, event.scope};
   const uint64_t identity = uint64_t{1} << 63 | uint64_t{sites_[site].line_id} << 12 |
                             static_cast<uint64_t>(event.kind) << 8 |
                             static_cast<uint64_t>(event.strength) << 4 |
                             static_cast<uint64_t>(event.scope);
-  if (known_.size() <= at) known_.resize(at + at / 2 + kKinds);
-  return known_[at] = intern(identity, place);
+  Key key = intern(identity, place);
+  const auto size = static_cast<uint32_t>(std::bit_width(event.bytes | 1) - 1);
+  key.bits |= std::min(size, 7u) << Key::kSizeShift;
+  return key;
 }
 
 Key Places::of_host(bool writes, uint64_t stream, bool frees) {

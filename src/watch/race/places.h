@@ -25,14 +25,25 @@ struct Place {
   bool strong() const { return strength != engine::Strength::Weak; }
 };
 
+// Which accesses of one key cannot race with each other: reads, and atomics in their scope.
+enum class Agreement : uint8_t { None, Block, Grid };
+
 class Places {
  public:
   explicit Places(SiteTable& sites) : sites_(sites) { places_.emplace_back(); }
-  // Without the bits of size and form.
-  Key key_of(const engine::AccessEvent& event) {
-    const size_t at = size_t{sites_.id_of(event.by)} * kKinds + static_cast<size_t>(event.kind);
-    if (at < known_.size() && known_[at].bits) return known_[at];
-    return add(event, at);
+  // What is the same for all accesses of an instruction.
+  struct Access {
+    uint32_t form = 0;  // kind, strength, scope and bytes
+    Key key;            // without kDense and the bytes of each word
+    Agreement agreement = Agreement::None;
+  };
+  const Access& access_of(const engine::AccessEvent& event) {
+    if (event.by.program != last_program_ || event.by.program->serial != last_serial_)
+      turn_to(*event.by.program);
+    Access& known = (*accesses_)[event.by.site];
+    const uint32_t form = form_of(event);
+    if (known.form != form) known = {form, key_of(event), agreement_of(event)};
+    return known;
   }
   const Place& operator[](uint32_t index) const { return places_[index]; }
   // What the host did: a place for each operation of a stream.
@@ -40,14 +51,23 @@ class Places {
   Key free_key(uint64_t stream) { return of_host(true, stream, true); }
 
  private:
-  static constexpr size_t kKinds = 4;
-  Key add(const engine::AccessEvent& event, size_t at);
+  // Never 0: an access has bytes.
+  static uint32_t form_of(const engine::AccessEvent& event) {
+    return static_cast<uint32_t>(event.kind) | static_cast<uint32_t>(event.strength) << 8 |
+           static_cast<uint32_t>(event.scope) << 16 | (event.bytes < 255 ? event.bytes : 255) << 24;
+  }
+  static Agreement agreement_of(const engine::AccessEvent& event);
+  void turn_to(const engine::Program& program);
+  Key key_of(const engine::AccessEvent& event);
   Key of_host(bool writes, uint64_t stream, bool frees);
   Key intern(uint64_t identity, const Place& place);
 
   SiteTable& sites_;
-  std::vector<Place> places_;  // 0: none
-  std::vector<Key> known_;     // by site and kind
+  std::vector<Place> places_;                                     // 0: none
+  std::unordered_map<uint64_t, std::vector<Access>> by_program_;  // by serial, then by site
+  const engine::Program* last_program_ = nullptr;
+  uint64_t last_serial_ = 0;
+  std::vector<Access>* accesses_ = nullptr;  // of the last program
   std::unordered_map<uint64_t, Key> by_identity_;
 };
 

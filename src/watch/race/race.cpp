@@ -25,13 +25,6 @@ uint32_t words_of(uint64_t first_byte, uint64_t bytes) {
   return static_cast<uint32_t>(((uint64_t{1} << count) - 1) << first);
 }
 
-Agreement agreement_of(const AccessEvent& event) {
-  if (event.kind == AccessKind::Load) return Agreement::Grid;
-  if (event.strength == Strength::Weak) return Agreement::None;
-  const bool wide = event.scope == Scope::Gpu || event.scope == Scope::System;
-  return wide ? Agreement::Grid : Agreement::Block;
-}
-
 // Of the addresses of lanes.
 uint64_t all_bits(const uint64_t* addresses, uint32_t mask) {
   uint64_t all = 0;
@@ -41,6 +34,16 @@ uint64_t all_bits(const uint64_t* addresses, uint32_t mask) {
     for (uint32_t rest = mask; rest; rest &= rest - 1) all |= addresses[std::countr_zero(rest)];
   }
   return all;
+}
+
+// Lines and words of a page, for all lanes before the first is looked up: in vectors.
+void find_places(const uint64_t* addresses, uint64_t page_bytes, uint32_t (&line_at)[kLanes],
+                 uint32_t (&word_at)[kLanes]) {
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    const auto in_page = static_cast<uint32_t>(addresses[lane] & (page_bytes - 1));
+    line_at[lane] = in_page / kLineBytes;
+    word_at[lane] = in_page % kLineBytes / kWordBytes;
+  }
 }
 
 bool is_tracked(ptx::Space space) {
@@ -68,6 +71,7 @@ void RaceChecker::on(const LaunchEvent& event) {
       host_.begin(event.stream, static_cast<uint32_t>(blocks), event.number, false);
   launch_uid_ = operation.first_uid;
   order_.begin_launch(event, launch_uid_, in_part(*event.program));
+  accessor_since_ = ~0u;
   accessor_.launch_uid = launch_uid_;
   accessor_.floor = host_.floor();
   launch_line_before_ = accessor_.floor == launch_uid_ ? order_.now() : 0;
@@ -219,22 +223,30 @@ void RaceChecker::add_words(const AccessEvent& event, const uint64_t* addresses,
 // The same, if they only read.
 void RaceChecker::read_words(const AccessEvent& event, const uint64_t* addresses, Entry one,
                              Accessor& me) {
-  const uint32_t first = Reader::of(me.uid, me.warp_index).bits, uid = me.uid;
+  const uint32_t first = Reader::of(me.uid, me.warp_index).bits;
   const Key key = one.key;
   const Time time = one.time;
-  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
-    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
-    const uint64_t address = addresses[lane];
-    Line* line = global_.line(address);
-    if (!line) continue;
-    const auto word = static_cast<uint32_t>(address % kLineBytes / kWordBytes);
-    const Reader by{first | lane};
-    if (checker_.read_new_word(*line, key, time, word, uid, by)) continue;
-    if (checker_.read_word(*line, key, time, word, me, by)) continue;
+  uint32_t line_at[kLanes], word_at[kLanes];
+  const uint64_t some = addresses[std::countr_zero(event.by.mask)];
+  uint64_t apart = 0;
+  for (uint32_t lane = 0; lane < kLanes; ++lane) apart |= addresses[lane] ^ some;
+  find_places(addresses, GlobalShadow::kPageBytes, line_at, word_at);
+  Line* lines = global_.page(some);
+  const bool one_page = event.by.mask == ~0u && apart < GlobalShadow::kPageBytes && lines;
+  uint32_t left = event.by.mask;
+  if (one_page)
+    left = checker_.read_new_words(lines, line_at, word_at, key, time, me, Reader{first});
+  for (; left; left &= left - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(left));
+    if (!one_page) lines = global_.page(addresses[lane]);
+    if (!lines) continue;
+    Line& line = lines[line_at[lane]];
+    const uint32_t word = word_at[lane];
+    if (checker_.read_word(line, key, time, word, me, Reader{first | lane})) continue;
     one.lanes = 1u << lane;
     one.words = 1u << word;
-    me.line_address = address & ~uint64_t{kLineBytes - 1};
-    checker_.access_word(*line, one, me);
+    me.line_address = addresses[lane] & ~uint64_t{kLineBytes - 1};
+    checker_.access_word(line, one, me);
   }
 }
 
@@ -244,17 +256,21 @@ void RaceChecker::add_shared_words(const AccessEvent& event, const uint64_t* add
   const bool has_value = event.kind == AccessKind::Store && event.strength == Strength::Weak;
   one.key.bits |= 15u;
   me.drop_before = me.line_before = me.shared_before;
+  const bool agrees = me.agreement != Agreement::None;
   Lines& lines = me.block->shared;
   const uint64_t begin = kSharedWindow | uint64_t{me.block->uid} << kPeerShift;
-  for (uint32_t rest = event.by.mask; rest; rest &= rest - 1) {
-    const uint64_t address = addresses[std::countr_zero(rest)];
-    const uint64_t line = address / kLineBytes;
-    if (line >= lines.size()) continue;
-    one.lanes = rest & -rest;
-    one.words = 1u << (address % kLineBytes / kWordBytes);
+  uint32_t line_at[kLanes], word_at[kLanes];
+  find_places(addresses, kOffsetBits + 1, line_at, word_at);
+  uint32_t left = event.by.mask;
+  if (agrees) left = checker_.touch_again(lines, line_at, word_at, left, one);
+  for (; left; left &= left - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(left));
+    if (line_at[lane] >= lines.size()) continue;
+    one.lanes = left & -left;
+    one.words = 1u << word_at[lane];
     if (has_value) one.value = stored_value(event, one.lanes);
-    me.line_address = begin | line * kLineBytes;
-    checker_.access_word(lines[line], one, me);
+    me.line_address = begin | uint64_t{line_at[lane]} * kLineBytes;
+    checker_.access_word(lines[line_at[lane]], one, me);
   }
 }
 
@@ -290,10 +306,35 @@ void RaceChecker::add_run(const AccessEvent& event, const Entry& mine, Accessor&
   add_lanes(event, addresses, mine, me);
 }
 
+namespace {
+
+// Runs of neighbours, or of lanes at one place, that are too short would fill the list of a line,
+// and split it in the end.
+bool is_scattered(uint64_t pairs_next, uint64_t pairs_same, uint64_t lanes) {
+  return 8 * pairs_next + 8 < 7 * lanes && 2 * pairs_same < lanes;
+}
+
+// Of a whole warp, counted in a way that the compiler makes vectors of.
+bool is_scattered(const uint64_t* at, uint64_t bytes) {
+  uint64_t same = 0, next = 0;
+  for (uint32_t lane = 0; lane + 1 < kLanes; ++lane) {
+    const uint64_t step = at[lane + 1] - at[lane];
+    same += step == 0;
+    next += step == bytes;
+  }
+  return is_scattered(next, same, kLanes);
+}
+
+}  // namespace
+
 // Lanes are often neighbours, or at one place, without the engine knowing.
 void RaceChecker::add_unknown(const AccessEvent& event, const Entry& mine, Accessor& me) {
   const uint32_t mask = event.by.mask;
   const uint64_t* at = event.addresses;
+  if (mask == ~0u && is_scattered(at, event.bytes)) {
+    add_lanes(event, at, mine, me);
+    return;
+  }
   uint32_t same = 0, next = 0;  // lane l + 1 is at the place of lane l, or follows it
   for (uint32_t lane = 0; lane + 1 < kLanes; ++lane) {
     const uint64_t step = at[lane + 1] - at[lane];
@@ -302,9 +343,8 @@ void RaceChecker::add_unknown(const AccessEvent& event, const Entry& mine, Acces
   }
   same &= mask & mask >> 1;
   next &= mask & mask >> 1;
-  // Shorter runs would fill the list of a line, and split it in the end.
-  const int lanes_at_all = std::popcount(mask);
-  if (8 * std::popcount(next) < 7 * lanes_at_all - 8 && 2 * std::popcount(same) < lanes_at_all) {
+  const auto count_of = [](uint32_t lanes) { return static_cast<uint64_t>(std::popcount(lanes)); };
+  if (is_scattered(count_of(next), count_of(same), count_of(mask))) {
     add_lanes(event, at, mine, me);
     return;
   }
@@ -342,23 +382,15 @@ void RaceChecker::add_rows(const AccessEvent& event, const Entry& mine, Accessor
   }
 }
 
-void RaceChecker::on(const ValueEvent& event) {
-  stored_ = event;
-  std::memcpy(stored_lanes_, event.lanes, size_t{event.bytes} * kLanes);
-}
-
 // 0 where the lanes have different values: those of a run are not kept apart.
-uint32_t RaceChecker::stored_value(const AccessEvent& event, uint32_t lanes) const {
-  const Actor& by = stored_.by;
-  if (by.program != event.by.program || by.site != event.by.site || by.warp != event.by.warp ||
-      by.block != event.by.block || event.bytes > stored_.bytes)
-    return 0;
+uint32_t RaceChecker::stored_value(const AccessEvent& event, uint32_t lanes) {
+  if (!event.values || event.bytes > event.value_bytes) return 0;
   uint64_t first = 0;
-  for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+  for (uint32_t rest = event.same_value ? 1 : lanes, all = rest; rest; rest &= rest - 1) {
     uint64_t value = 0;
     const auto lane = static_cast<size_t>(std::countr_zero(rest));
-    std::memcpy(&value, stored_lanes_ + lane * stored_.bytes, event.bytes);
-    if (rest == lanes) first = value;
+    std::memcpy(&value, event.values + lane * event.value_bytes, event.bytes);
+    if (rest == all) first = value;
     if (value != first) return 0;
   }
   return static_cast<uint32_t>((first * 0x9e3779b97f4a7c15u) >> 32) | 1;
@@ -385,29 +417,13 @@ void RaceChecker::add_other(const AccessEvent& event, const Entry& mine, Accesso
   }
 }
 
-// What an asynchronous copy touches is left out: it counts as ordered where it was issued.
-void RaceChecker::on(const AccessEvent& event) {
-  if (event.async || event.by.mask == 0 || !running_ || !is_tracked(event.space)) return;
-  BlockOrder& block = order_.block(event.by.block);
-  Accessor& me = accessor_;
-  me.block = &block;
-  me.warp_index = event.by.warp;
-  me.warp = &block.warps[event.by.warp];
-  me.uid = block.uid;
-  me.shared_before = order_.clustered() ? 0 : block.barrier;
-  me.agreement = agreement_of(event);
-  Entry mine;
-  mine.key = places_.key_of(event);
-  const auto size = static_cast<uint32_t>(std::bit_width(event.bytes | 1) - 1);
-  mine.key.bits |= std::min(size, 7u) << Key::kSizeShift;
-  mine.block = block.uid;
-  mine.warps = 1u << event.by.warp;
-  mine.time = block.time_of(*me.warp);
+// Most accesses are one of two: a line by a warp, or a word by all its lanes.
+[[gnu::always_inline]] inline void RaceChecker::add_event(const AccessEvent& event, Entry& mine,
+                                                          Accessor& me) {
   const bool same =
       event.shape == AddressShape::Uniform || (event.shape == AddressShape::Run && event.step == 0);
   const bool run = event.shape == AddressShape::Run && event.step == kWordBytes;
   const bool whole_line = run && event.by.mask == ~0u && event.base % kLineBytes == 0;
-  // Most accesses are one of two: a line by a warp, or a word by all its lanes.
   if (event.bytes == kWordBytes && (whole_line || (same && event.base % kWordBytes == 0))) {
     if (event.kind == AccessKind::Store && event.strength == Strength::Weak)
       mine.value = stored_value(event, event.by.mask);
@@ -418,9 +434,107 @@ void RaceChecker::on(const AccessEvent& event) {
   } else {
     add_other(event, mine, me);
   }
+}
+
+// What lanes read at one place after the other, in whole words.
+void RaceChecker::add_span(const AccessEvent& event, uint64_t address, uint32_t lanes, Entry mine,
+                           Accessor& me) {
+  mine.key.bits |= 15u;
+  mine.lanes = lanes;
+  for (uint64_t rest = uint64_t{event.bytes} * event.repeats; rest;) {
+    const uint64_t in_line = address % kLineBytes;
+    const uint64_t bytes = std::min<uint64_t>(rest, kLineBytes - in_line);
+    mine.words = words_of(in_line, bytes);
+    add(event, address, mine, me, false);
+    address += bytes;
+    rest -= bytes;
+  }
+}
+
+void RaceChecker::add_repeats(const AccessEvent& event, const Entry& mine, Accessor& me) {
+  const auto step = static_cast<uint64_t>(event.repeat_step);
+  const bool same = event.shape == AddressShape::Uniform ||
+                    (event.shape != AddressShape::Lanes && event.step == 0);
+  const bool words = std::has_single_bit(event.bytes) && event.bytes >= kWordBytes &&
+                     (event.base | event.row_step) % event.bytes == 0;
+  if (same && words && step == event.bytes) {
+    const uint32_t row_lanes = event.shape == AddressShape::Rows ? event.row_lanes : kLanes;
+    for (uint32_t first = 0; first < kLanes; first += row_lanes) {
+      const uint32_t row = row_lanes >= kLanes ? ~0u : (1u << row_lanes) - 1;
+      if (const uint32_t lanes = event.by.mask & row << first)
+        add_span(event, event.address(first), lanes, mine, me);
+    }
+    return;
+  }
+  AccessEvent one = event;
+  one.repeats = 1;
+  uint64_t addresses[kLanes];
+  if (event.shape == AddressShape::Lanes) {
+    std::copy_n(event.addresses, kLanes, addresses);
+    one.addresses = addresses;
+  }
+  // Neighbours behind neighbours: of a line that has enough of them there is nothing to keep.
+  const bool lanes_apart = event.shape == AddressShape::Run ||
+                           (event.shape == AddressShape::Rows && event.row_step == 0);
+  const uint64_t row = event.shape == AddressShape::Rows ? event.row_lanes : kLanes;
+  const bool in_lines = lanes_apart && words && event.step == event.bytes && event.by.mask == ~0u &&
+                        step == row * event.bytes && kLineBytes % step == 0 &&
+                        event.base % kLineBytes == 0 && Checker::can_skip(me);
+  const Key dense{mine.key.bits | Key::kDense | 15u};
+  for (uint32_t i = 0; i < event.repeats;) {
+    const auto in_line = in_lines ? static_cast<uint32_t>(kLineBytes / step) : 0;
+    if (in_line && one.base % kLineBytes == 0 && i + in_line <= event.repeats) {
+      const Line* line = line_of(event, one.base, me);
+      if (!line || checker_.suffices(*line, dense, ~0u, me)) {
+        i += in_line;
+        one.base += kLineBytes;
+        continue;
+      }
+    }
+    Entry entry = mine;
+    add_event(one, entry, me);
+    ++i;
+    one.base += step;
+    if (event.shape != AddressShape::Lanes) continue;
+    for (uint64_t& each : addresses) each += step;
+  }
+}
+
+// One warp has many accesses before the next event that orders something.
+void RaceChecker::turn_to(const Actor& by) {
+  BlockOrder& block = order_.block(by.block);
+  Accessor& me = accessor_;
+  me.block = &block;
+  me.warp_index = by.warp;
+  me.warp = &block.warps[by.warp];
+  me.uid = block.uid;
+  me.shared_before = order_.clustered() ? 0 : block.barrier;
+  accessor_block_ = by.block;
+  accessor_time_ = block.time_of(*me.warp);
+  accessor_since_ = order_.now();
+}
+
+// What an asynchronous copy touches is left out: it counts as ordered where it was issued.
+void RaceChecker::on(const AccessEvent& event) {
+  if (event.async || event.by.mask == 0 || !running_ || !is_tracked(event.space)) return;
+  Accessor& me = accessor_;
+  if (event.by.block != accessor_block_ || event.by.warp != me.warp_index ||
+      order_.now() != accessor_since_)
+    turn_to(event.by);
+  const Places::Access& access = places_.access_of(event);
+  me.agreement = access.agreement;
+  Entry mine;
+  mine.key = access.key;
+  mine.block = me.uid;
+  mine.warps = 1u << event.by.warp;
+  mine.time = accessor_time_;
+  if (event.repeats == 1) [[likely]]
+    add_event(event, mine, me);
+  else
+    add_repeats(event, mine, me);
   const bool relaxed = event.strength == Strength::Relaxed || event.strength == Strength::Volatile;
   if (event.strength != Strength::Weak && !(relaxed && order_.strong_is_plain(*me.warp)))
-    synchronize(event, block);
+    synchronize(event, *me.block);
 }
 
 // Setting up an mbarrier is a plain write, using it is atomic: who uses it must come after. Peers

@@ -27,9 +27,8 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   uint32_t wanted() const override {
     return engine::kAccessEvents | engine::kSyncEvents | engine::kFenceEvents |
            engine::kMbarrierEvents | engine::kBlockEvents | engine::kHostEvents |
-           engine::kValueEvents;
+           engine::kGroupedAccesses;
   }
-  void on(const engine::ValueEvent& event) override;
   void on(const engine::AccessEvent& event) override;
   void on(const engine::SyncEvent& event) override { order_.on(event); }
   void on(const engine::ExitEvent& event) override { order_.on(event); }
@@ -67,6 +66,12 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   // What is left of on(), apart so that the common cases stay short.
   [[gnu::noinline]] void add_other(const engine::AccessEvent& event, const race::Entry& mine,
                                    race::Accessor& me);
+  [[gnu::noinline]] void turn_to(const engine::Actor& by);
+  void add_event(const engine::AccessEvent& event, race::Entry& mine, race::Accessor& me);
+  void add_span(const engine::AccessEvent& event, uint64_t address, uint32_t lanes,
+                race::Entry mine, race::Accessor& me);
+  [[gnu::noinline]] void add_repeats(const engine::AccessEvent& event, const race::Entry& mine,
+                                     race::Accessor& me);
   void synchronize(const engine::AccessEvent& event, race::BlockOrder& block);
 
   void host_access(const engine::HostEvent& event, const race::HostOrder::Operation& by,
@@ -79,7 +84,7 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   void race(const race::Party& earlier, const race::Party& later, uint64_t address,
             bool same_value) override;
   // A hash of what the lanes of a store write; 0: not known, or not the same.
-  uint32_t stored_value(const engine::AccessEvent& event, uint32_t lanes) const;
+  static uint32_t stored_value(const engine::AccessEvent& event, uint32_t lanes);
   void fill(results::Finding& finding, results::Rule rule, const race::Party& first,
             const race::Party& second, uint64_t address);
   results::FindingPlace place_of(const race::Party& party) const;
@@ -98,7 +103,9 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   uint32_t launch_uid_ = 0;
   std::unordered_map<uint64_t, bool> in_part_;  // orders_in_part(), by a program's serial
   race::Accessor accessor_;                     // of the event at hand
-  race::Time launch_line_before_ = 0;           // Accessor::line_before, of global memory
+  uint64_t accessor_block_ = 0;                 // its number; the rest: turn_to()
+  race::Time accessor_time_ = 0, accessor_since_ = ~0u;
+  race::Time launch_line_before_ = 0;  // Accessor::line_before, of global memory
   struct Note {
     SiteId first = kNoSite, second = kNoSite;
     results::Finding finding;
@@ -106,9 +113,7 @@ class RaceChecker : public engine::Sink, private race::Reporter {
   std::map<std::pair<uint32_t, uint32_t>, Note> notes_;  // of the launch, by lines
   std::set<std::pair<uint32_t, uint32_t>> errors_;       // lines of races
   uint64_t known_pairs_[64] = {};                        // of places and rule, the latest
-  engine::ValueEvent stored_;                            // of the store that follows
-  std::byte stored_lanes_[race::kLanes * sizeof(uint64_t)] = {};
-  std::set<uint64_t> given_up_;  // locations of mbarriers, in this launch
+  std::set<uint64_t> given_up_;                          // locations of mbarriers, in this launch
   bool running_ = false;
 };
 

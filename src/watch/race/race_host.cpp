@@ -92,15 +92,15 @@ void RaceChecker::check_free(const HostEvent& event) {
   me.uid = me.launch_uid = by.first_uid;
   me.floor = host_.floor();
   const uint64_t end = event.to.at + event.width;
-  for (uint64_t line = event.to.at & ~uint64_t{kLineBytes - 1}; line < end; line += kLineBytes) {
+  mine.words = ~0u;
+  for (uint64_t line = event.to.at & ~uint64_t{kLineBytes - 1}; line < end;) {
     Line* kept = global_.find(line);
-    if (!kept) {
-      line |= GlobalShadow::kPageBytes - kLineBytes;  // the last line of the page
-      continue;
+    const uint64_t stop = std::min(end, (line | (GlobalShadow::kPageBytes - 1)) + 1);
+    for (; kept && line < stop; line += kLineBytes, ++kept) {
+      me.line_address = line;
+      if (kept->is_touched()) checker_.access(*kept, mine, me);
     }
-    me.line_address = line;
-    mine.words = ~0u;
-    checker_.access(*kept, mine, me);
+    line = std::max(line, stop);
   }
 }
 

@@ -39,8 +39,10 @@ void Pool::give_list(uint32_t head) {
 
 uint32_t Pool::take_words() {
   const uint32_t index = words_.take();
-  if (!index) full_ = true;
-  std::fill_n(words(index), index ? kLineWords : 0, 0u);
+  if (!index)
+    full_ = true;
+  else
+    std::fill_n(words(index), kLineWords, 0u);
   return index;
 }
 
@@ -96,9 +98,21 @@ void clear_line(Pool& pool, Line& line) {
   line = {};
 }
 
+namespace {
+
+// Without writing to those that nobody has touched: they may have no memory.
+void clear_lines(Pool& pool, Line* lines, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (lines[i].is_touched()) clear_line(pool, lines[i]);
+  }
+}
+
+}  // namespace
+
 Line* GlobalShadow::page_lines(uint64_t page) {
   auto& lines = pages_[page];
-  if (!lines) lines = std::make_unique<Line[]>(kPageLines);
+  static_assert(std::is_trivially_copyable_v<Line>);  // zeros are a line that nobody has touched
+  if (!lines) lines.reset(static_cast<Line*>(std::calloc(kPageLines, sizeof(Line))));
   cache_[page % kCached] = {page, lines.get()};
   return lines.get();
 }
@@ -106,7 +120,7 @@ Line* GlobalShadow::page_lines(uint64_t page) {
 void GlobalShadow::forget_page(uint64_t page, uint32_t first, uint32_t last) {
   const auto found = pages_.find(page);
   if (found == pages_.end()) return;
-  for (uint32_t i = first; i <= last; ++i) clear_line(pool_, found->second[i]);
+  if (found->second) clear_lines(pool_, found->second.get() + first, last - first + 1);
   if (first != 0 || last != kPageLines - 1) return;
   cache_[page % kCached] = {};
   pages_.erase(found);
@@ -138,7 +152,7 @@ void GlobalShadow::forget(uint64_t begin, uint64_t bytes) {
 
 void GlobalShadow::clear() {
   for (auto& [page, lines] : pages_) {
-    for (uint32_t i = 0; i < kPageLines; ++i) clear_line(pool_, lines[i]);
+    if (lines) clear_lines(pool_, lines.get(), kPageLines);
   }
   pages_.clear();
   for (Cached& each : cache_) each = {};

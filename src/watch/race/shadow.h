@@ -14,8 +14,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -56,6 +59,17 @@ struct Entry {
   uint32_t next = 0;   // in the pool; 0: none
   uint32_t value = 0;  // a hash of what all of them wrote; 0: not known, or not the same
 
+  // Of a list of one, of the same source line, warp and time.
+  bool same_but_place(const Entry& other) const {
+    const auto two = [](const Entry& of, size_t offset) {
+      uint64_t both;
+      std::memcpy(&both, reinterpret_cast<const std::byte*>(&of) + offset, sizeof both);
+      return both;
+    };
+    const auto equal = [&](size_t offset) { return two(*this, offset) == two(other, offset); };
+    return equal(0) && equal(8) && equal(24);  // key, block; warps, time; next, value
+  }
+
   // The lanes at a byte of a word.
   uint32_t lanes_at(uint32_t word, uint32_t byte) const {
     if (!key.dense()) return lanes;
@@ -64,6 +78,9 @@ struct Entry {
     return lane < 32 ? 1u << lane : 0;
   }
 };
+
+static_assert(offsetof(Entry, block) == 4 && offsetof(Entry, warps) == 8 &&
+              offsetof(Entry, time) == 12 && offsetof(Entry, next) == 24);
 
 // Words of a split line whose lists say enough: a further access of the same source line would
 // change no verdict, and is not looked up in them (Checker::is_known). Most of what kernels read
@@ -130,32 +147,47 @@ struct TwoReaders {
   void add(Reader by);
 };
 
-// Records of one size, by index; 0 is none.
+// Records of one size, by index; 0 is none. They lie side by side, so that an index is a place
+// without a table; who takes one may move all others.
 template <class T>
 class Records {
+  static_assert(std::is_trivially_copyable_v<T>);
+
  public:
-  T& operator[](uint32_t index) { return chunks_[index >> kShift][index & (kChunk - 1)]; }
-  // As it was left, or zero; 0: there is no memory.
+  Records() = default;
+  Records(const Records&) = delete;
+  Records& operator=(const Records&) = delete;
+  ~Records() { std::free(data_); }
+
+  T& operator[](uint32_t index) { return data_[index]; }
+  // As it was left, or as T begins; 0: there is no memory.
   uint32_t take() {
     if (!free_.empty()) {
       const uint32_t index = free_.back();
       free_.pop_back();
       return index;
     }
-    if (made_ >> kShift >= chunks_.size()) {
-      std::unique_ptr<T[]> chunk(new (std::nothrow) T[kChunk]());
-      if (!chunk) return 0;
-      chunks_.push_back(std::move(chunk));
-    }
+    if (made_ >= room_ && !grow()) return 0;
+    new (data_ + made_) T();
     return made_++;
   }
   void give(uint32_t index) { free_.push_back(index); }
 
  private:
-  static constexpr uint32_t kShift = 10, kChunk = 1u << kShift;
-  std::vector<std::unique_ptr<T[]>> chunks_;
+  bool grow() {
+    const size_t room = room_ ? size_t{2} * room_ : 64;
+    void* moved =
+        room < kMost ? std::realloc(static_cast<void*>(data_), room * sizeof(T)) : nullptr;
+    if (!moved) return false;
+    data_ = static_cast<T*>(moved);
+    room_ = static_cast<uint32_t>(room);
+    return true;
+  }
+
+  static constexpr size_t kMost = size_t{1} << 30;  // Line::readers()
+  T* data_ = nullptr;
+  uint32_t room_ = 0, made_ = 1;
   std::vector<uint32_t> free_;
-  uint32_t made_ = 1;
 };
 
 // All entries of all lines, by index: half the size of pointers.
@@ -213,6 +245,8 @@ struct Line {
   Time touched = 0;    // the time of the latest access
   Key key;             // of all entries of the list; 0: they may have several
 
+  bool is_touched() const { return head | split | touched; }
+
   // Of a split line, which has neither list nor key: its Known in the pool (0: none), and the
   // largest uid of the blocks in its lists. There are many lines: none has room to spare.
   uint32_t& known() { return head; }
@@ -226,6 +260,14 @@ struct Line {
   bool reads() const { return split & kReads; }
   bool pairs() const { return split & kPairs; }
   uint32_t readers() const { return split & (kPairs - 1); }  // in the pool
+  // With this key, and one reader a word, or two. Both words of it in one comparison.
+  bool reads_at(Key at) const { return state() == (uint64_t{kReads} << 32 | at.bits); }
+  bool pairs_at(Key at) const { return state() == (uint64_t{kReads | kPairs} << 32 | at.bits); }
+  uint64_t state() const {
+    uint64_t both;
+    std::memcpy(&both, this, sizeof both);
+    return both & (uint64_t{kReads | kPairs} << 32 | 0xffffffffu);
+  }
   uint32_t& reads_key() { return head; }
   uint32_t& reader() { return key.bits; }
 };
@@ -233,19 +275,25 @@ using Lines = std::vector<Line>;
 
 void clear_line(Pool& pool, Line& line);
 
-// The lines of global memory.
+// The lines of global memory. Those of a page are one array, of which the system gives memory where
+// it is touched: so most kernels have their arrays in one page, and a place in it is a subtraction
+// away.
 class GlobalShadow {
  public:
   explicit GlobalShadow(Pool& pool) : pool_(pool) {}
-  static constexpr uint64_t kPageBytes = 4096;
+  static constexpr uint64_t kPageBytes = 32 << 20;
   static constexpr uint32_t kPageLines = kPageBytes / kLineBytes;
 
   // Never null where there is memory.
   Line* line(uint64_t address) {
+    Line* lines = page(address);
+    return lines ? lines + address / kLineBytes % kPageLines : nullptr;
+  }
+  // The first line of its page.
+  Line* page(uint64_t address) {
     const uint64_t page = address / kPageBytes;
     const Cached& cached = cache_[page % kCached];
-    Line* lines = cached.page == page ? cached.lines : page_lines(page);
-    return lines ? lines + address / kLineBytes % kPageLines : nullptr;
+    return cached.page == page ? cached.lines : page_lines(page);
   }
   // Null: nothing is kept of its page.
   Line* find(uint64_t address) const {
@@ -265,10 +313,13 @@ class GlobalShadow {
     uint64_t page = ~uint64_t{0};
     Line* lines = nullptr;
   };
-  static constexpr size_t kCached = 256;
+  struct Free {
+    void operator()(Line* lines) const { std::free(lines); }
+  };
+  static constexpr size_t kCached = 64;
   Pool& pool_;
   Cached cache_[kCached];
-  std::unordered_map<uint64_t, std::unique_ptr<Line[]>> pages_;
+  std::unordered_map<uint64_t, std::unique_ptr<Line[], Free>> pages_;
 };
 
 }  // namespace kiln::watch::race

@@ -12,7 +12,9 @@ namespace kiln::engine {
 
 // Keeps copies of all events, and what the addresses were.
 struct Recorder : Sink {
-  explicit Recorder(uint32_t bits = ~0u) : bits_(bits) {}
+  static constexpr uint32_t kAll = ~uint32_t{kGroupedAccesses};  // each by itself
+
+  explicit Recorder(uint32_t bits = kAll) : bits_(bits) {}
   uint32_t wanted() const override { return bits_; }
   void on(const AccessEvent& event) override {
     accesses.push_back(event);
@@ -71,7 +73,8 @@ struct Recorder : Sink {
 };
 
 struct Watched {
-  explicit Watched(const std::string& text, uint32_t bits = ~0u) : session(text), recorder(bits) {
+  explicit Watched(const std::string& text, uint32_t bits = Recorder::kAll)
+      : session(text), recorder(bits) {
     session.device.sink = &recorder;
   }
   Session session;

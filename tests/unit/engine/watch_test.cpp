@@ -209,6 +209,43 @@ TEST(Watch, LaunchesOfTwoThreadsDoNotMeetInASink) {
     EXPECT_EQ(w.recorder.launches[i].ended, i % 2 == 1);
 }
 
+// How often each event stands for an access, where a sink takes groups.
+std::vector<uint32_t> groups_of(const std::string& between, uint32_t bits) {
+  Watched w(
+      kernel_text("u64 p", std::string(kIndex) +
+                               ".shared .align 4 .b8 other[4];\nmov.u64 %rd9, %rd3;\n"
+                               "ld.global.u32 %r2, [%rd9];\nld.global.u32 %r3, [%rd9+128];\n" +
+                               between +
+                               "ld.global.u32 %r4, [%rd9+256];\n"
+                               "add.u32 %r5, %r2, %r3;\nadd.u32 %r6, %r5, %r4;\n"
+                               "st.global.u32 [%rd3], %r6;"),
+      bits);
+  std::vector<uint32_t> memory(160);
+  for (uint32_t i = 0; i < memory.size(); ++i) memory[i] = 1u << i / 32;
+  EXPECT_EQ(w.session.launch("k", {}, w.session.allow(memory, "memory")).code, 0);
+  const bool moved = between.find("add.u64 %rd9") != between.npos;
+  EXPECT_EQ(memory[5], moved ? 1u + 2 + 8 : 7u);
+  std::vector<uint32_t> out;
+  for (const AccessEvent& each : w.recorder.accesses) {
+    if (each.kind == AccessKind::Load && each.space != ptx::Space::Shared)
+      out.push_back(each.repeats);
+    EXPECT_EQ(each.repeat_step, each.repeats > 1 ? 128 : 0);
+  }
+  return out;
+}
+
+TEST(Watch, LoadsOfAnUnrolledLoopArriveTogetherWhereThatIsAskedFor) {
+  using Counts = std::vector<uint32_t>;
+  constexpr uint32_t kBits = kAccessEvents | kGroupedAccesses;
+  EXPECT_EQ(groups_of("", kAccessEvents), (Counts{1, 1, 1}));
+  EXPECT_EQ(groups_of("", kBits), Counts{3});
+  EXPECT_EQ(groups_of("mul.lo.u32 %r8, %r1, 3;\n", kBits), Counts{3});
+  for (const char* ends : {"bar.sync 0;\n", "membar.gl;\n", "st.shared.u32 [other], %r1;\n",
+                           "ld.volatile.shared.u32 %r8, [other];\n", "next:\n",
+                           "add.u64 %rd9, %rd9, 128;\n", "bar.warp.sync 0xffffffff;\n"})
+    EXPECT_EQ(groups_of(ends, kBits), (Counts{2, 1})) << ends;
+}
+
 // ---- Schedules
 
 std::vector<uint64_t> order_of_stores(const char* schedule) {

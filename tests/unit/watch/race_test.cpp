@@ -88,12 +88,10 @@ TEST(Race, WritesOfOneValueAreANote) {
       uint32_t values[32];
       for (uint32_t& each : values) each = 7;
       if (block == 1) values[5] = other;
-      ValueEvent value;
-      value.by = r.by(1, block, 0, kAll);
-      value.bytes = 4;
-      value.lanes = values;
-      r.checker.on(value);
-      r.store(1, block, 0, kAll, kGlobal, 0);
+      AccessEvent store = r.access(AccessKind::Store, 1, block, 0, kAll, kGlobal, 0);
+      store.values = reinterpret_cast<const std::byte*>(values);
+      store.value_bytes = 4;
+      r.checker.on(store);
     }
     r.end();
     EXPECT_EQ(r.pairs(other == 7 ? "same-value-race" : "global-race"), (Pairs{{1, 1}}));

@@ -340,8 +340,12 @@ bool store(Lowering& l) {
   Op prepared;
   if (!set_address(l, &prepared, address, space)) return false;
   // Before the access: who watches can then tell writes of one value from others.
-  if (elements.count == 1) l.announce_value(elements.slots[0], register_bytes, elements.uniform[0]);
-  l.announce(prepared, AccessKind::Store, bytes * elements.count);
+  if (elements.count == 1) {
+    l.announce_value(elements.slots[0], register_bytes, elements.uniform[0]);
+    l.announce_store(prepared, bytes, {elements.slots[0], elements.uniform[0]}, register_bytes);
+  } else {
+    l.announce(prepared, AccessKind::Store, bytes * elements.count);
+  }
   if (l.has("release")) l.emit(&run_fence_memory);
   return with_memory_types(l, register_bytes, [&](auto m, auto r) {
     using M = decltype(m);
