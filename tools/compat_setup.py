@@ -87,12 +87,17 @@ def run(path: str) -> None:
         print("\n" + json.dumps([shown(one) for one in found]))
 
 
+def asks(setup: Path) -> bool:
+    """Whether it is about extensions of torch."""
+    return bool(_ASKS.search(setup.read_text(errors="replace")))
+
+
 def extensions_of(root: Path, limit: float = 60) -> list[dict[str, object]]:
     """Of all setup.py below a folder, with paths relative to it. Extensions with sources that are
     not there are left out, and so are folders outside."""
     found: list[dict[str, object]] = []
     for setup in sorted(root.rglob("setup.py")):
-        if not _ASKS.search(setup.read_text(errors="replace")):
+        if not asks(setup):
             continue
         try:
             done = subprocess.run(
