@@ -154,7 +154,8 @@ def count_all(programs: Programs, names: list[str], stage: Path, base: Path) -> 
 
 Written by `benchmarks/compute.py --instructions` on {platform.machine()}: M instructions of a
 launch on one thread, counted by cachegrind. Before: {before_is}
-now: as users get it. On x86-64 both are the library of the level x86-64-v3, because valgrind does not know AVX-512.
+now: as users get it. On x86-64 both are the library of the level x86-64-v3: valgrind does not know
+AVX-512.
 
 Geometric mean of before / now: {mean_of(ratios):.2f}. The least: {min(ratios):.2f}.
 Compiling: ms of CPU for all of a kernel, the least of three runs. Wanted: {MOST_MS} ms and
