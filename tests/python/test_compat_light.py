@@ -131,6 +131,17 @@ def test_light_headers(command, tmp_path, no_fallback):
             light.synchronize()
 
 
+def test_a_version_header_whose_names_nobody_uses(command, tmp_path, no_fallback):
+    path = tmp_path / "versioned.cpp"
+    path.write_text(
+        "#include <torch/library.h>\n#include <torch/version.h>\n"
+        "int64_t three() { return 3; }\n"
+        'TORCH_LIBRARY(kiln_versioned, m) { m.def("three() -> int", &three); }\n'
+    )
+    kiln.load("kiln_versioned", [path], is_python_module=False)
+    assert torch.ops.kiln_versioned.three() == 3
+
+
 def test_light_headers_of_kernels(command, tmp_path, no_fallback):
     path = tmp_path / "kernel.cu"
     path.write_text(KERNEL)

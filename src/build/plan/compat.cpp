@@ -149,7 +149,7 @@ Status choose_torch_headers(Plan& plan, const Request& request, const World& wor
     for (const std::string& header : source.facts.torch_headers) {
       // pybind11's own, in the compat headers' form, costs no look at Python.
       if (header == "pybind11/pybind11.h" || header == "pybind11/stl.h") continue;
-      wants_light |= is_light_header(header);
+      wants_light |= needs_light_headers(header);
       plan.stable_torch |= is_stable_header(header);
     }
   bool wants_python = wants_light || leaked.contains("Python.h");

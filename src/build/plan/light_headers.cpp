@@ -28,8 +28,10 @@ bool is_light_header(std::string_view name) {
   return false;
 }
 
-bool needs_light_headers(std::string_view leaked) {
-  return leaked == kPybindHeader || leaked == "kiln/compat/version.h" || is_light_header(leaked);
+// The stand-in for torch/version.h reads the version in one of torch's own.
+bool needs_light_headers(std::string_view name) {
+  return name == kPybindHeader || name == "kiln/compat/version.h" ||
+         name.ends_with("torch/version.h") || is_light_header(name);
 }
 
 bool is_stable_header(std::string_view name) {

@@ -15,8 +15,9 @@ inline constexpr std::string_view kPybindHeader = "kiln/compat/pybind.h";
 inline constexpr std::string_view kMoreOpsHeader = "kiln/compat/more_ops.h";
 
 bool is_light_header(std::string_view name);
-// A header that a source is given by the names it uses (leaks.def), and that includes torch's own.
-bool needs_light_headers(std::string_view leaked);
+// A header that a source includes, or is given by the names it uses (leaks.def), and that includes
+// torch's own.
+bool needs_light_headers(std::string_view name);
 // Of torch's stable C++ API: it comes before the compat headers, whose small types it replaces.
 bool is_stable_header(std::string_view name);
 
