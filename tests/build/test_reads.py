@@ -107,6 +107,7 @@ REASONS = (
         "the loader's list and translated messages",
     ),
     (r"TMP/.*|TMP$", "temporary files of the tool itself"),
+    (r"/etc/malloc[.]conf$", "settings of cicc's allocator"),
     (r"/etc/localtime$", "the time zone; __DATE__ and __TIME__ are the preprocessor's"),
     (r"/kiln(/|$)", "the source of the dry run, which need not be there"),
     (r"TOP/getenv$", "this test's"),
