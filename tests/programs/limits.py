@@ -134,9 +134,6 @@ def outcome(program: Path, kind: Kind, value: int, environment: dict[str, str]) 
         return f"SIGNAL {-done.returncode}", text
     if done.returncode == 4:
         return "WRONG", text
-    # The C library's last word where a thread's variables do not fit; nobody is asked before.
-    if "cannot allocate memory for thread-local data" in text:
-        return "ended by libc", text
     if "ABORT" in text or "terminate called" in text:
         return "ABORTED", text
     if not done.stderr.strip():
