@@ -102,7 +102,11 @@ void Pool::grow(uint32_t wanted) noexcept {
     refused_ = false;
     for (uint32_t made = helpers_; made < wanted && !refused_; ++made) {
       ++helpers_;  // before it begins: it may leave at once
-      if (pthread_create(&thread, &detached, &Pool::begin, this) == 0) continue;
+      const uint32_t before = begun_.load();
+      if (pthread_create(&thread, &detached, &Pool::begin, this) == 0) {
+        begun_.wait(before);  // else this thread could take the memory that it found for itself
+        continue;
+      }
       --helpers_;
       refused_ = true;
     }
@@ -116,11 +120,14 @@ void* Pool::begin(void* pool) {
 }
 
 void Pool::help() noexcept {
-  if (!has_room()) {
+  const bool stays = has_room();
+  if (!stays) {
     refused_ = true;
     --helpers_;
-    return;
   }
+  begun_.fetch_add(1);
+  begun_.notify_one();
+  if (!stays) return;
   Worker worker;
   uint64_t seen = 0;
   std::unique_lock lock(mutex_);
