@@ -29,7 +29,7 @@ class Pool {
   std::atomic<uint32_t> helpers_{0};  // a helper that finds no room leaves
   std::atomic<bool> refused_{false};
   std::atomic<uint32_t> begun_{0};  // helpers that have begun, or left at once
-  uint32_t since_refusal_ = 0;  // under in_use_
+  uint32_t since_refusal_ = 0;      // under in_use_
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
   Grid* grid_ = nullptr;
