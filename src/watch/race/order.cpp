@@ -63,7 +63,7 @@ BlockOrder& Order::look_up(uint64_t number) {
     block->cluster = cluster_of(block->uid);
     block->barrier = now_;
     block->live = threads_;
-    block->knows_more = in_part_;
+    block->knows_more = in_part_ || clustered();
     block->clock = block->pending_own = block->pending_all = nullptr;
     block->warps.resize((threads_ + kLanes - 1) / kLanes);
     for (uint32_t i = 0; i < block->warps.size(); ++i) {

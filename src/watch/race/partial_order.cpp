@@ -33,6 +33,21 @@ bool orders_some(const ptx::Instruction& instruction) {
   return form.lowering.starts_with("barrier") && !is_of_the_block(form, instruction);
 }
 
+bool calls_by_pointer(const ptx::Instruction& instruction) {
+  const size_t target = instruction.call_results;
+  return instruction.mnemonic == "call" && target < instruction.operands.size() &&
+         instruction.operands[target].kind == ptx::OperandKind::Register;
+}
+
+// What is called by its address is not known: any function of the module.
+bool any_function_orders(const ptx::Module& module) {
+  return std::ranges::any_of(module.functions, [&](const ptx::Function& function) {
+    if (function.is_entry || function.body_text.empty()) return false;
+    const auto body = ptx::parse_body(module, function);
+    return body && std::ranges::any_of(body->instructions, orders_some);
+  });
+}
+
 }  // namespace
 
 bool orders_in_part(const Program& program) {
@@ -45,6 +60,9 @@ bool orders_in_part(const Program& program) {
     if (!one->function || !one->module) continue;
     const auto body = ptx::parse_body(*one->module, *one->function);
     if (body && std::ranges::any_of(body->instructions, orders_some)) return true;
+    if (body && std::ranges::any_of(body->instructions, calls_by_pointer) &&
+        any_function_orders(*one->module))
+      return true;
     open.insert(open.end(), one->callees.begin(), one->callees.end());
   }
   return false;

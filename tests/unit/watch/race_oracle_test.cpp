@@ -29,6 +29,8 @@ struct Action {
   // Lanes are in another order, or in groups at the same places: such events name each address.
   uint32_t twist = 0, fold = 32;
   uint32_t scatter = 0, elements = 0;  // 0: none; else each lane is at one of so many elements
+  uint32_t repeats = 1;                // of loads, one behind the other
+  uint64_t repeat_step = 0;
 
   uint64_t address(uint32_t lane) const {
     if (scatter) return base + uint64_t{bytes} * (((lane + 1) * scatter >> 12) % elements);
@@ -37,6 +39,16 @@ struct Action {
 };
 struct Kernel {
   std::vector<Action> warps[kBlocks][kWarps];
+
+  bool has_named_barrier() const {
+    for (const auto& block : warps) {
+      for (const auto& actions : block) {
+        if (std::ranges::any_of(actions, [](const Action& a) { return a.step == Step::Arrive; }))
+          return true;
+      }
+    }
+    return false;
+  }
 };
 
 // `careful`: elements of its own alone.
@@ -149,6 +161,67 @@ Kernel random_gathers(std::mt19937& random) {
   return kernel;
 }
 
+// All warps read the same few lines, in groups of loads too, so that two of them stand for the
+// others; then some are ordered, and one writes.
+Kernel random_crowds(std::mt19937& random) {
+  auto pick = [&](uint32_t count) { return static_cast<uint32_t>(random() % count); };
+  Kernel kernel;
+  const uint32_t rounds = 1 + pick(3);
+  const uint64_t base = pick(2) ? kGlobal : 0;
+  const bool meets_some = pick(2), has_atomics = pick(3) == 0;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    Action shared;
+    shared.line = 1 + round;
+    shared.bytes = 4u << pick(2);
+    shared.step_bytes = pick(3) ? shared.bytes : 0;
+    shared.base = base + 128 * pick(2);
+    shared.repeats = 1 + pick(4);
+    shared.repeat_step = shared.step_bytes ? 32 * shared.bytes : shared.bytes;
+    if (pick(4) == 0) shared.repeat_step *= 2;
+    for (uint32_t block = 0; block < kBlocks; ++block) {
+      for (uint32_t warp = 0; warp < kWarps; ++warp) {
+        auto& out = kernel.warps[block][warp];
+        Action action = shared;
+        if (pick(3) == 0) action.mask = 1u << warp;
+        if (has_atomics && pick(6) == 0) action.kind = AccessKind::Atomic;
+        if (action.kind == AccessKind::Atomic) {
+          action.line += 10;
+          action.repeats = 1;
+        }
+        if (pick(8)) out.push_back(action);
+        if (pick(3)) continue;
+        Action sync;
+        sync.step = Step::WarpSync;
+        sync.mask = kMasks[pick(4)];
+        out.push_back(sync);
+      }
+      if (meets_some) {
+        Action meet;
+        meet.id = 1 + round;
+        meet.step = Step::Arrive;
+        const uint32_t from = pick(kWarps), to = (from + 1) % kWarps;
+        kernel.warps[block][from].push_back(meet);
+        meet.step = Step::Wait;
+        kernel.warps[block][to].push_back(meet);
+      }
+      if (pick(4) == 0) {
+        Action write = shared;
+        write.kind = pick(3) ? AccessKind::Store : AccessKind::Load;
+        write.line = 20 + round;
+        write.repeats = 1;
+        write.bytes = pick(3) ? 4 : 1;
+        write.mask = 1u << pick(32);
+        kernel.warps[block][pick(kWarps)].push_back(write);
+      }
+      const bool meets = pick(3) != 0;
+      for (auto& out : kernel.warps[block]) {
+        if (meets) out.push_back({Step::Barrier});
+      }
+    }
+  }
+  return kernel;
+}
+
 using VectorClock = std::vector<uint32_t>;
 struct Seen {
   uint32_t thread, when, line, bytes;
@@ -163,6 +236,7 @@ class Execution {
       : kernel_(kernel), random_(seed), checked_(checked), first_line_(first_line) {
     for (uint32_t i = 0; i < kThreads; ++i) clocks_[i].assign(kThreads, 0);
     for (uint32_t i = 0; i < kThreads; ++i) clocks_[i][i] = 1;
+    if (kernel.has_named_barrier()) checked.has_named_barrier();
   }
 
   void run() {
@@ -289,11 +363,16 @@ class Execution {
       event.shape = AddressShape::Lanes;
       event.addresses = addresses;
     }
+    event.repeats = action.repeats;
+    event.repeat_step = static_cast<int64_t>(action.repeat_step);
     checked_.checker.on(event);
+    for (uint32_t i = 0; i < action.repeats; ++i) see(action, block, warp, i * action.repeat_step);
+  }
+  void see(const Action& action, uint32_t block, uint32_t warp, uint64_t behind) {
     for (uint32_t lane = 0; lane < 32; ++lane) {
       if (!(action.mask >> lane & 1)) continue;
       const uint32_t by = thread(block, warp, lane);
-      uint64_t address = action.address(lane);
+      uint64_t address = action.address(lane) + behind;
       if (address < 4096) address |= uint64_t{block + 1} << 40;  // each has its own
       const Seen mine{by, clocks_[by][by], action.line, action.bytes, address, action.kind};
       for (const Seen& other : seen_) compare(other, mine);
@@ -305,7 +384,8 @@ class Execution {
         b.address + b.bytes <= a.address)
       return;
     if (a.kind == AccessKind::Load && b.kind == AccessKind::Load) return;
-    if (a.kind == AccessKind::Atomic && b.kind == AccessKind::Atomic && a.address == b.address)
+    if (a.kind == AccessKind::Atomic && b.kind == AccessKind::Atomic && a.address == b.address &&
+        a.bytes == b.bytes)
       return;
     if (clocks_[b.thread][a.thread] >= a.when) return;
     races_.insert(std::minmax<int64_t>(a.line, b.line));
@@ -373,6 +453,30 @@ TEST(RaceOracle, RandomGathersInRandomOrders) {
   }
   EXPECT_GT(with_races, 100u);
   EXPECT_GT(without, 50u);
+}
+
+TEST(RaceOracle, RandomCrowdsInRandomOrders) {
+  size_t with_races = 0, without = 0;
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const Kernel kernel = random_crowds(random);
+    Pairs first;
+    for (uint64_t order = 0; order < 3; ++order) {
+      RaceRun checked;
+      Execution execution(kernel, order, checked);
+      if (order % 2)
+        execution.run();
+      else
+        execution.run_one_by_one();
+      const Pairs found = checked.pairs();
+      ASSERT_EQ(found, execution.expected()) << "kernel " << seed << " order " << order;
+      if (order == 0) first = found;
+      ASSERT_EQ(found, first) << "kernel " << seed << " order " << order;
+    }
+    (first.empty() ? without : with_races) += 1;
+  }
+  EXPECT_GT(with_races, 100u);
+  EXPECT_GT(without, 30u);
 }
 
 }  // namespace

@@ -39,6 +39,13 @@ struct RaceRun {
     begin(blocks, threads, cluster, stream);
     for (uint64_t block = 0; block < blocks; ++block) start(block);
   }
+  // The kernel's text has one: more than barriers of the block may order its threads.
+  void has_named_barrier() {
+    function.name = "k";
+    function.is_entry = true;
+    function.body_text = "bar.sync 1, 64; ret;";
+    program.function = &function;
+  }
   // No block runs yet.
   void begin(uint32_t blocks, uint32_t threads, uint32_t cluster = 1, uint64_t stream = 0) {
     event = {};
@@ -162,6 +169,7 @@ struct RaceRun {
   }
 
   ptx::Module module;
+  ptx::Function function;
   Program program;
   Collector collector;
   RaceChecker checker;
