@@ -28,7 +28,14 @@ from instructions import counted  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "benchmarks/compute"
 # Launches of a run: so that it takes a few tenths of a second.
-TIMES = {"add": 3, "stencil": 20, "transpose": 20, "reduction": 20, "histogram": 5}
+TIMES = {
+    "add": 3,
+    "stencil": 2000,
+    "transpose": 1000,
+    "reduction": 400,
+    "histogram": 100,
+    "softmax": 20,
+}
 # Launches until all of a short kernel is compiled; others are by the third.
 COMPILED_AFTER = {"stencil": 8, "transpose": 8, "reduction": 8, "layer_norm": 8, "histogram": 8}
 MOST_MS, MOST_MS_OF_AN_INSTRUCTION = 0.2, 0.005

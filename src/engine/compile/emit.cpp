@@ -196,7 +196,8 @@ void Emitter::find_last_reads() {
   }
   last_read_.resize(plan_.steps.size());
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
-    if (!plan_.variables[i].home && last[i] < plan_.steps.size()) last_read_[last[i]].push_back(i);
+    if (!plan_.variables[i].home && !common_.count(i) && last[i] < plan_.steps.size())
+      last_read_[last[i]].push_back(i);
   }
 }
 
@@ -477,6 +478,10 @@ bool Emitter::write_steps() {
     now_ = &step;
     const Target::Mark mark = t_.mark();
     const size_t first = i;
+    if (step.d && common_.count(*step.d)) {
+      ++i;
+      continue;
+    }
     if (step.meaning.does == Does::Store) {
       i = store_from(i);
       if (i == first) return false;
@@ -536,6 +541,7 @@ std::unique_ptr<Emitted> Emitter::run() {
     if (flow_.is_leader(step.index) || step.index == plan_.phase.begin)
       labels_.emplace(step.index, t_.label());
   }
+  if (out_->goes_on && !write_common()) return nullptr;
   find_last_reads();
   if (out_->goes_on) t_.bind(first_step_);
   if (!write_steps()) return nullptr;

@@ -19,12 +19,7 @@ bool Emitter::may_check_itself() const {
 
 // Goes to `otherwise` unless the word is this number.
 void Emitter::expect(const Reg& word, uint64_t number, const Label& otherwise) {
-  Reg differs = word;
-  if (number != 0) {
-    differs = t_.word();
-    t_.word_add(differs, word, -static_cast<int64_t>(number));
-  }
-  t_.jump_if(differs, true, otherwise);
+  number == 0 ? t_.jump_if(word, true, otherwise) : t_.jump_unless(word, number, otherwise);
 }
 
 void Emitter::expect_header(uint32_t slot, const Pattern2& steps, bool narrow,

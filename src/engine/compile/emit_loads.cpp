@@ -158,7 +158,7 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
         t_.load_splat(to, base, at, bytes);
       } else if (steps.step == int64_t{bytes}) {
         t_.load(to, base, at);
-      } else {
+      } else if (!t_.load_apart(to, base, at, steps.step, bytes)) {
         t_.load_first(to, base, at, bytes);
         for (uint32_t i = 1; i < in_vector; ++i) {
           Reg word = t_.word();
@@ -271,18 +271,18 @@ void Emitter::bail_if_any(const Gathered& all, uint32_t align) {
   t_.jump_if(any, true, bail());
 }
 
-// Where each lane's memory is, two vectors of 64 bits a strip: one check for all of them.
-void Emitter::addresses_of(const Step& step, std::vector<Reg>* from) {
+// How far from a place, which is returned, each lane's memory is, two vectors of 64 bits a strip:
+// one check for all of them.
+Reg Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
   const Reg begin = reach_word(step, 0), limit = reach_word(step, 1), move = reach_word(step, 2);
   Reg shift = t_.word(), base = t_.word();
   t_.constant_word(shift,
                    plan_.variables[*step.a].bytes == 8 ? static_cast<uint64_t>(step.op.imm) : 0);
   t_.word_binary(Does::Sub, Number::U64, shift, shift, begin);
   t_.word_binary(Does::Add, Number::U64, base, begin, move);
-  Gathered all{t_.vector(), t_.vector(), t_.vector(), t_.vector(), t_.vector(), {}};
+  Gathered all{t_.vector(), t_.vector(), t_.vector(), t_.vector(), {}};
   t_.splat(all.limit, limit, 8);
   t_.splat(all.shift, shift, 8);
-  t_.splat(all.base, base, 8);
   t_.constant(all.failed, 0, 8);
   t_.constant(all.low, 0, 8);
   if (const uint64_t behind = static_cast<uint64_t>(step.op.imm) & (step.align - 1)) {
@@ -293,15 +293,34 @@ void Emitter::addresses_of(const Step& step, std::vector<Reg>* from) {
     for (uint32_t h = 0; h < 2; ++h) from->push_back(gather_address(step, s, h, all));
   }
   bail_if_any(all, step.align);
-  for (const Reg& where : *from) t_.binary(Does::Add, Number::U64, where, where, all.base);
+  return base;
+}
+
+void Emitter::addresses_of(const Step& step, std::vector<Reg>* from) {
+  const Reg base = distances_of(step, from);
+  Reg everywhere = t_.vector();
+  t_.splat(everywhere, base, 8);
+  for (const Reg& where : *from) t_.binary(Does::Add, Number::U64, where, where, everywhere);
 }
 
 bool Emitter::gather(const Step& step) {
   const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
   if (plan_.variables[*step.d].kept != Kept::Vector) return false;
   std::vector<Reg> from;
-  addresses_of(step, &from);
+  const Reg base = distances_of(step, &from);
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
+  bool gathers = true;
+  for (uint32_t s = 0; s < strips_ && gathers; ++s) {
+    for (uint32_t h = 0; h < bytes / 4 && gathers; ++h) {
+      const Target::Mark mark = t_.mark();
+      gathers = t_.gather(result(*step.d, s, h), base, from[s * 2 + h], from[s * 2 + 1], bytes);
+      t_.release(mark);
+    }
+  }
+  if (gathers) return true;
+  Reg everywhere = t_.vector();
+  t_.splat(everywhere, base, 8);
+  for (const Reg& where : from) t_.binary(Does::Add, Number::U64, where, where, everywhere);
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t lane = 0; lane < lanes; ++lane) {
       const uint32_t h = lane / (lanes / 2);

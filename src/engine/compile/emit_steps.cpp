@@ -113,22 +113,31 @@ void Emitter::check_widening(const Step& step, bool is_signed) {
     ends_of(*step.b, is_signed);
 }
 
-// The least and the most of a value of 32 bits, of which no lane wraps around.
-Emitter::Ends Emitter::ends_of(uint32_t index, bool is_signed) {
-  const auto [low, high] = range(plan_.variables[index].steps);
-  Reg wide = t_.word();
+// The least and the most of a value of 32 bits, of which no lane wraps around; of all warps that
+// the code goes on as, where it says so.
+Emitter::Ends Emitter::ends_of(uint32_t index, bool is_signed, bool of_all_warps) {
+  const Pattern2& steps = plan_.variables[index].steps;
+  const auto [low, high] = range(steps);
+  Reg wide = t_.word(), behind;
   t_.word_extend(is_signed, wide, word_of(index));
-  const auto end = [&](int64_t rise) {
-    if (rise == 0) return wide;
+  const int64_t each = of_all_warps ? warp_rise(steps) : 0;
+  if (each) {
+    behind = t_.word();
+    t_.constant_word(behind, static_cast<uint64_t>(each));
+    t_.word_binary(Does::Mul, Number::U64, behind, behind, left_);
+  }
+  const auto end = [&](int64_t rise, bool rises_on) {
+    if (rise == 0 && !rises_on) return wide;
     Reg moved = t_.word(), back = t_.word();
     t_.word_add(moved, wide, rise);
+    if (rises_on) t_.word_binary(Does::Add, Number::U64, moved, moved, behind);
     t_.word_extend(is_signed, back, moved);
     t_.word_binary(Does::Xor, Number::U64, back, back, moved);
     t_.jump_if(back, true, bail());
     return moved;
   };
-  const Reg least = end(low);
-  return {least, end(high)};
+  const Reg least = end(low, each < 0);
+  return {least, end(high, each > 0)};
 }
 
 // The greater of base and step and a number is the former, as long as its least lane is no less.
@@ -153,7 +162,7 @@ void Emitter::compare_ends(const Step& step) {
   const Meaning& m = step.meaning;
   const bool is_signed = m.type == Number::S32;
   const bool first = plan_.variables[*step.a].kept == Kept::Steps;
-  const Ends ends = ends_of(first ? *step.a : *step.b, is_signed);
+  const Ends ends = ends_of(first ? *step.a : *step.b, is_signed, common_.count(*step.d) != 0);
   Reg other = t_.word(), low = t_.word(), differ = t_.word();
   t_.word_extend(is_signed, other, word_of(first ? *step.b : *step.a));
   const Reg d = result(*step.d, 0, 0);

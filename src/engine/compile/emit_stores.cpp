@@ -3,10 +3,16 @@
 // that a branch leads around is for some lanes: in shared memory, which only this thread touches,
 // the others' bytes are written back as they were; elsewhere lanes store one by one.
 #include <algorithm>
+#include <cstddef>
 
 #include "engine/compile/emitter.h"
 
 namespace kiln::engine {
+namespace {
+
+constexpr int64_t kAside = offsetof(Pass, scratch);
+
+}  // namespace
 
 // Where a store goes: one register for the first lane, or two vectors of addresses a strip.
 bool Emitter::place_store(const Step& step, std::vector<Reg>* where) {
@@ -68,10 +74,24 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
   const std::optional<Reg> mask = mask_of(step, strip);
   const bool is_shared = static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared;
   const bool by_lanes = steps.step != 0 && steps.step != int64_t{bytes};
-  if (mask && !is_shared && bytes == 4 && steps.step == 4 &&
-      t_.store_some(bits_of(*step.b, strip, 0), base, step.op.imm + rise(steps, strip * lanes),
-                    *mask))
-    return;
+  if (mask && (!is_shared || bytes == 8) && steps.step == int64_t{bytes}) {
+    bool stored = true;
+    for (uint32_t h = 0; h < bytes / 4 && stored; ++h) {
+      Reg own = *mask;
+      if (bytes == 8) t_.widen(true, h == 1, own = t_.vector(), *mask);
+      stored = t_.store_some(bits_of(*step.b, strip, h), base,
+                             step.op.imm + rise(steps, strip * lanes + h * lanes / 2), own, bytes);
+    }
+    if (stored) return;
+  }
+  if (by_lanes && !mask) {
+    bool stored = true;
+    for (uint32_t h = 0; h < bytes / 4 && stored; ++h)
+      stored = t_.store_apart(bits_of(*step.b, strip, h), base,
+                              step.op.imm + rise(steps, strip * lanes + h * lanes / 2), steps.step,
+                              bytes);
+    if (stored) return;
+  }
   if (by_lanes || (mask && (steps.step == 0 || !is_shared || bytes == 8))) {
     for (uint32_t i = 0; i < lanes; ++i)
       store_lane(step, strip * lanes + i, base, step.op.imm + rise(steps, strip * lanes + i));
@@ -95,15 +115,73 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
   }
 }
 
-void Emitter::store_scattered(const Step& step, const std::vector<Reg>& where) {
-  const uint32_t lanes = t_.vector_lanes();
-  for (uint32_t lane = 0; lane < out_->lanes; ++lane) {
+// To memory that the code finds by the number of a lane.
+void Emitter::put_aside(const std::vector<Reg>& vectors, int64_t at) {
+  for (size_t i = 0; i < vectors.size(); ++i)
+    t_.store(vectors[i], t_.pass(), at + static_cast<int64_t>(i) * vector_bytes());
+}
+
+void Emitter::put_values_aside(uint32_t variable) {
+  const uint32_t halves = plan_.variables[variable].bytes / 4;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    for (uint32_t h = 0; h < halves; ++h) {
+      const Target::Mark mark = t_.mark();
+      t_.store(bits_of(variable, s, h), t_.pass(),
+               kAside + kScratchValues + int64_t{s * halves + h} * vector_bytes());
+      t_.release(mark);
+    }
+  }
+}
+
+// All lanes in their order, by a loop: the code of 32 would take long to make. Four a round.
+template <class Body>
+void Emitter::for_each_lane(const Body& body) {
+  constexpr uint32_t kAtOnce = 4;
+  Reg lane = t_.word(), left = t_.word();
+  Label again = t_.label();
+  t_.constant_word(lane, 0);
+  t_.bind(again);
+  for (uint32_t i = 0; i < kAtOnce; ++i) {
     const Target::Mark mark = t_.mark();
-    Reg address = t_.word();
-    t_.lane_word(address, where[lane / (lanes / 2)], lane % (lanes / 2), 8);
-    store_lane(step, lane, address, 0);
+    body(lane, i);
     t_.release(mark);
   }
+  t_.word_add(lane, lane, kAtOnce);
+  t_.word_add(left, lane, -int64_t{out_->lanes});
+  t_.jump_if(left, true, again);
+}
+
+// One for each lane, in their order.
+void Emitter::store_scattered(const Step& step, const std::vector<Reg>& where) {
+  const uint32_t bytes = bytes_of(step.meaning.type);
+  put_aside(where, kAside);
+  put_values_aside(*step.b);
+  const auto store = [&](const Reg& lane, uint32_t behind) {
+    Reg address = t_.word(), value = t_.word();
+    t_.load_word_at(address, t_.pass(), lane, kAside + int64_t{behind} * 8, 8);
+    t_.load_word_at(value, t_.pass(), lane, kAside + kScratchValues + int64_t{behind} * bytes,
+                    bytes);
+    t_.store_word(value, address, 0, bytes);
+  };
+  if (!step.under || plan_.variables[*step.under].kept == Kept::Word) {
+    for_each_lane(store);
+    return;
+  }
+  Reg bits = t_.word(), lane = t_.word();
+  t_.constant_word(bits, 0);
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark mark = t_.mark();
+    t_.mask_to_bits(bits, *mask_of(step, s), s * t_.vector_lanes());
+    t_.release(mark);
+  }
+  Label again = t_.label(), done = t_.label();
+  t_.jump_if(bits, false, done);
+  t_.bind(again);
+  t_.lowest_bit(lane, bits);
+  store(lane, 0);
+  t_.clear_lowest_bit(bits);
+  t_.jump_if(bits, true, again);
+  t_.bind(done);
 }
 
 void Emitter::store_at(const Step& step, const std::vector<Reg>& where) {
@@ -129,10 +207,14 @@ void Emitter::store_at(const Step& step, const std::vector<Reg>& where) {
 bool Emitter::atomic(const Step& step) {
   std::vector<Reg> where;
   if (!place_store(step, &where)) return false;
+  if (where.size() > 1) {
+    count_in(step, where);
+    has_stored_ = true;
+    return true;
+  }
   auto prepared = prepared_of_.find(step.index);
   const Pattern2 steps = prepared != prepared_of_.end() ? out_->prepared[prepared->second].steps
-                         : where.size() == 1            ? plan_.variables[*step.a].steps
-                                                        : Pattern2{};
+                                                        : plan_.variables[*step.a].steps;
   const uint32_t lanes = t_.vector_lanes();
   for (uint32_t s = 0; s < strips_; ++s) {
     const Target::Mark of_strip = t_.mark();
@@ -143,12 +225,7 @@ bool Emitter::atomic(const Step& step) {
     for (uint32_t i = 0; i < lanes; ++i) {
       const Target::Mark of_lane = t_.mark();
       Reg at = where[0], operand = operands;
-      int64_t offset = step.op.imm + rise(steps, s * lanes + i);
-      if (where.size() > 1) {
-        at = t_.word();
-        offset = 0;
-        t_.lane_word(at, where[s * 2 + i / (lanes / 2)], i % (lanes / 2), 8);
-      }
+      const int64_t offset = step.op.imm + rise(steps, s * lanes + i);
       if (!is_word) {
         operand = t_.word();
         t_.lane_word(operand, operands, i, 4);
@@ -165,6 +242,28 @@ bool Emitter::atomic(const Step& step) {
   }
   has_stored_ = true;
   return true;
+}
+
+// The same at an address for each lane.
+void Emitter::count_in(const Step& step, const std::vector<Reg>& where) {
+  const bool is_word = plan_.variables[*step.b].kept == Kept::Word;
+  put_aside(where, kAside);
+  if (!is_word) put_values_aside(*step.b);
+  for_each_lane([&](const Reg& lane, uint32_t behind) {
+    Reg address = t_.word(), old = t_.word(), next = t_.word();
+    Reg operand = is_word ? word_of(*step.b) : t_.word();
+    t_.load_word_at(address, t_.pass(), lane, kAside + int64_t{behind} * 8, 8);
+    if (!is_word)
+      t_.load_word_at(operand, t_.pass(), lane, kAside + kScratchValues + int64_t{behind} * 4, 4);
+    t_.load_word(old, address, 0, 4);
+    if (step.d)
+      t_.store_word_at(old, t_.pass(), lane, kAside + kScratchResults + int64_t{behind} * 4, 4);
+    t_.word_binary(step.meaning.combines, Number::U32, next, old, operand);
+    t_.store_word(next, address, 0, 4);
+  });
+  for (uint32_t s = 0; step.d && s < strips_; ++s)
+    t_.load(result(*step.d, s, 0), t_.pass(),
+            kAside + kScratchResults + int64_t{s} * vector_bytes());
 }
 
 // Returns the step behind the stores that begin here; this one: some cannot be compiled. If a check

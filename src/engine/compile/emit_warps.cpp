@@ -36,6 +36,50 @@ bool Emitter::may_go_on() const {
   });
 }
 
+// Is it a comparison that all warps share, where their least and their most lanes agree, or made of
+// such ones?
+bool Emitter::holds_for_all(const Step& step) const {
+  if (!step.d || plan_.variables[*step.d].kept != Kept::Word) return false;
+  const auto is_common = [&](const std::optional<uint32_t>& index) {
+    if (!index) return true;
+    const Variable& v = plan_.variables[*index];
+    return common_.count(*index) != 0 || (v.home && v.input && v.in == Slot::Scalar);
+  };
+  const auto is_header = [&](const std::optional<uint32_t>& index) {
+    const Variable& v = plan_.variables[*index];
+    return v.home && v.input && v.in == Slot::Header && v.kept == Kept::Steps;
+  };
+  switch (step.meaning.does) {
+    case Does::Compare:
+      return bytes_of(step.meaning.type) == 4 && !is_real(step.meaning.type) &&
+             (is_common(step.a) || is_header(step.a)) && (is_common(step.b) || is_header(step.b));
+    case Does::Logic:
+    case Does::CopyPredicate:
+    case Does::InvertPredicate:
+      return is_common(step.a) && is_common(step.b);
+    default:
+      return false;
+  }
+}
+
+// At the border of an image a branch is decided by such comparisons: once for a block, so that its
+// warps compute and do no more.
+bool Emitter::write_common() {
+  std::map<uint32_t, uint32_t> written;
+  for (const Step& step : plan_.steps) {
+    if (step.d) ++written[*step.d];
+  }
+  for (const Step& step : plan_.steps) {
+    if (is_branch(step)) break;
+    if (!holds_for_all(step) || written[*step.d] != 1) continue;
+    const Target::Mark mark = t_.mark();
+    common_.insert(*step.d);
+    if (!one(step)) return false;
+    t_.release(mark);
+  }
+  return true;
+}
+
 void Emitter::write_next_warp() {
   Label last = t_.label();
   t_.bind(next_warp_);

@@ -82,7 +82,7 @@ class Emitter {
   struct Ends {
     Reg least, most;  // as numbers of 64 bits
   };
-  Ends ends_of(uint32_t variable, bool is_signed);
+  Ends ends_of(uint32_t variable, bool is_signed, bool of_all_warps = false);
   bool clamp_steps(const Step& step);
   void compare_ends(const Step& step);
   void copy_to(uint32_t to, uint32_t from);
@@ -107,11 +107,12 @@ class Emitter {
   bool is_checked_at_once(const Step& step) const;
   bool load_changing(const Step& step);
   bool gather(const Step& step);
+  Reg distances_of(const Step& step, std::vector<Reg>* from);
   void addresses_of(const Step& step, std::vector<Reg>* from);
   struct Gathered {
-    Reg limit, shift, base;  // splats: of Reach, and of what moves an address there
-    Reg failed, low;         // of all lanes so far
-    Reg element;             // how far it begins behind the first of its vector; not valid: 0
+    Reg limit, shift;  // splats: of Reach
+    Reg failed, low;   // of all lanes so far
+    Reg element;       // how far it begins behind the first of its vector; not valid: 0
   };
   void bail_if_any(const Gathered& all, uint32_t align);
   Reg gather_address(const Step& step, uint32_t strip, uint32_t half, const Gathered& all);
@@ -131,6 +132,8 @@ class Emitter {
   bool may_go_on() const;
   bool is_end(uint32_t op) const;
   int64_t warp_rise(const Pattern2& steps) const;
+  bool holds_for_all(const Step& step) const;
+  bool write_common();
   void write_next_warp();
 
   // emit_stores.cpp
@@ -141,6 +144,11 @@ class Emitter {
   void store_scattered(const Step& step, const std::vector<Reg>& where);
   bool atomic(const Step& step);
   void store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset);
+  void put_aside(const std::vector<Reg>& vectors, int64_t at);
+  void put_values_aside(uint32_t variable);
+  template <class Body>
+  void for_each_lane(const Body& body);
+  void count_in(const Step& step, const std::vector<Reg>& where);
   std::optional<Reg> mask_of(const Step& step, uint32_t strip);
   Reg reach_word(const Step& step, uint32_t which);
   Reach& reach_of(const Step& step);
@@ -167,6 +175,7 @@ class Emitter {
   Label bail_, refused_;
   Reg left_;                      // warps behind this one that the code goes on as
   Label next_warp_, first_step_;  // of such code
+  std::set<uint32_t> common_;     // variables of such code that all warps share
   std::set<uint32_t> expected_;   // headers that the code has looked at
   bool bails_ = false;
   uint32_t first_branch_ = ~uint32_t{0};  // Op

@@ -55,6 +55,7 @@ class Entry {
   static bool none(const Reach& at, uint64_t* words);
   bool is_inside(uint32_t op, uint64_t first, uint64_t bytes, bool writes);
   void put_back() const;
+  void begin(Pass& pass, uint32_t lane, uint64_t budget);
   uint32_t run_once();
   void forget();
 
@@ -189,25 +190,24 @@ void Entry::put_back() const {
   }
 }
 
+// From this lane on. What serves code that checks itself, and the scratch memory, are left alone.
+void Entry::begin(Pass& pass, uint32_t lane, uint64_t budget) {
+  pass.registers = warp_.registers;
+  pass.lanes4 = warp_.registers + size_t{lane} * 4;
+  pass.lanes8 = warp_.registers + size_t{lane} * 8;
+  pass.table = table_;
+  pass.budget = budget;
+  pass.ran = 0;
+  pass.first_lane = lane;
+  pass.mask = warp_.mask;
+  pass.warp = &warp_;
+}
+
 // All lanes in one pass, without masks.
 uint32_t Entry::run_once() {
   const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled_.memory.begin()));
-  Pass pass{warp_.registers,
-            warp_.registers,
-            warp_.registers,
-            table_,
-            static_cast<uint64_t>(warp_.turn),
-            0,
-            0,
-            kFullMask,
-            &warp_,
-            nullptr,
-            0,
-            nullptr,
-            nullptr,
-            0,
-            0,
-            0};
+  Pass pass;
+  begin(pass, 0, static_cast<uint64_t>(warp_.turn));
   const uint32_t exit = code(&pass);
   if (exit == 0 || made_.exits[exit - 1].early) [[unlikely]]
     forget();
@@ -239,22 +239,8 @@ uint32_t Entry::run() {
       }
     }
     if ((warp_.mask >> lane & own) == 0) continue;
-    Pass pass{warp_.registers,
-              warp_.registers + size_t{lane} * 4,
-              warp_.registers + size_t{lane} * 8,
-              table_,
-              made_.masked ? kMaskedRounds : static_cast<uint64_t>(warp_.turn),
-              0,
-              lane,
-              warp_.mask,
-              &warp_,
-              nullptr,
-              0,
-              nullptr,
-              nullptr,
-              0,
-              0,
-              0};
+    Pass pass;
+    begin(pass, lane, made_.masked ? kMaskedRounds : static_cast<uint64_t>(warp_.turn));
     exit = code(&pass);
     if (exit == 0) {
       forget();
@@ -390,19 +376,20 @@ const Op* left_by(const Compiled& compiled, uint32_t exit, Warp& warp, uint64_t 
 // As enter(), of code that checks itself.
 [[gnu::always_inline]] inline const Op* enter_own(Stretch& stretch, Compiled& compiled, Warp& warp,
                                                   bool* done) {
-  const uint32_t count = count_entry(compiled);
   Pass pass;
   pass.registers = pass.lanes4 = pass.lanes8 = warp.registers;
-  pass.budget = static_cast<uint64_t>(warp.turn);
   pass.shared = warp.block->shared;
   pass.shared_bytes = warp.block->shared_bytes;
   pass.cache = &warp.worker->cached(nullptr);
   uint64_t table[kMostWords];  // for what the code finds itself
   pass.table = table;
   pass.seen = compiled.seen.get();
-  pass.first_lane = pass.looked = 0;
+  pass.first_lane = 0;
+  pass.budget = static_cast<uint64_t>(warp.turn);
   pass.ran = 0;
+  pass.looked = 0;
   pass.followers = pass.left = compiled.made->goes_on ? followers(warp) : 0;
+  const uint32_t count = count_entry(compiled);
   const uint32_t exit = warp.turn > 0 ? run_checked(stretch, compiled, warp, pass) : 0;
   if (pass.left != pass.followers) {
     const bool ends = exit != 0 && compiled.ways[exit - 1].ends;

@@ -38,7 +38,10 @@ struct Pass {
   uint32_t looked;    // not 0: regions have been looked for
   // Of code that goes on as the warps behind it: how many it may, and how many are left of those.
   uint32_t followers, left;
+  // Where code that goes from lane to lane in a loop puts addresses, values and results.
+  alignas(64) std::byte scratch[kWarpSize * (8 + 8 + 8)];
 };
+constexpr int64_t kScratchValues = kWarpSize * 8, kScratchResults = kWarpSize * 16;
 // What such code returns where something does not hold.
 constexpr uint32_t kRefused = ~uint32_t{0};
 // Returns the number of the exit taken.
@@ -100,6 +103,25 @@ class Target {
   // The first lane comes first: what the others hold by then does not count.
   virtual void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) = 0;
 
+  // A lane from each address, which is `base` and a distance of 64 bits: of 4 bytes all lanes of a
+  // vector by two vectors of distances, of 8 bytes by one. False: this CPU has no such operation.
+  virtual bool gather(const Reg& to, const Reg& base, const Reg& low, const Reg& high,
+                      uint32_t bytes) {
+    (void)to, (void)base, (void)low, (void)high, (void)bytes;
+    return false;
+  }
+  // Lane l is at base + offset + l * step; false as above.
+  virtual bool load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step,
+                          uint32_t bytes) {
+    (void)to, (void)base, (void)offset, (void)step, (void)bytes;
+    return false;
+  }
+  virtual bool store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
+                           uint32_t bytes) {
+    (void)from, (void)base, (void)offset, (void)step, (void)bytes;
+    return false;
+  }
+
   // The first lane; the others become 0.
   virtual void load_first(const Reg& to, const Reg& base, int64_t offset, uint32_t bytes) {
     Reg value = word();
@@ -127,9 +149,11 @@ class Target {
   virtual void blend(const Reg& to, const Reg& from, const Reg& mask) {
     select(to, mask, from, to);
   }
-  // To memory, the lanes of the mask alone; false: this CPU has no such operation.
-  virtual bool store_some(const Reg& from, const Reg& base, int64_t offset, const Reg& mask) {
-    (void)from, (void)base, (void)offset, (void)mask;
+  // To memory, the lanes of the mask alone, which have so many bytes; false: this CPU has no such
+  // operation.
+  virtual bool store_some(const Reg& from, const Reg& base, int64_t offset, const Reg& mask,
+                          uint32_t bytes) {
+    (void)from, (void)base, (void)offset, (void)mask, (void)bytes;
     return false;
   }
   virtual void select_bits(Reg to, Reg bits, Reg a, Reg b) = 0;  // each by itself
@@ -153,8 +177,20 @@ class Target {
   virtual void word_add(Reg to, Reg a, int64_t number) = 0;
   virtual void word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) = 0;
   virtual void word_select(Reg to, Reg condition, Reg a, Reg b) = 0;
-  virtual void jump_if(Reg word, bool is_set, Label to) = 0;         // not zero
-  virtual void jump_if_above(Reg a, Reg b, Label to) = 0;            // without sign
+  // At base + offset + index * bytes.
+  virtual void load_word_at(const Reg& to, const Reg& base, const Reg& index, int64_t offset,
+                            uint32_t bytes) = 0;
+  virtual void store_word_at(const Reg& from, const Reg& base, const Reg& index, int64_t offset,
+                             uint32_t bytes) = 0;
+  virtual void lowest_bit(const Reg& to, const Reg& bits) = 0;  // its number; some bit is set
+  virtual void clear_lowest_bit(const Reg& bits) = 0;
+  virtual void jump_if(Reg word, bool is_set, Label to) = 0;  // not zero
+  virtual void jump_if_above(Reg a, Reg b, Label to) = 0;     // without sign
+  virtual void jump_unless(const Reg& value, uint64_t number, const Label& to) {
+    Reg differs = word();
+    word_add(differs, value, -static_cast<int64_t>(number));
+    jump_if(differs, true, to);
+  }
   virtual void jump_if_bits(Reg word, uint64_t bits, Label to) = 0;  // any of them is set
 
  private:

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "engine/compile/generator.h"
 #include "engine/compile/target.h"
 
 namespace kiln::engine {
@@ -27,10 +28,7 @@ inline bool is_signed(Number type) { return type == Number::S32 || type == Numbe
 
 class A64 final : public Target {
  public:
-  A64() {
-    code_.init(asmjit::Environment::host());
-    code_.attach(&cc_);
-  }
+  ~A64() override { Generator<Compiler>::give_back(std::move(generator_)); }
   uint32_t vector_lanes() const override { return 4; }
   uint32_t vector_count() const override { return 32; }
 
@@ -67,8 +65,17 @@ class A64 final : public Target {
   }
   asmjit::CodeHolder& code() override { return code_; }
 
-  Reg new_vector() override { return cc_.newVecQ(); }
-  Reg new_word() override { return cc_.newGpx(); }
+  // Names of their own would be printed for each.
+  Reg new_vector() override {
+    Vec reg;
+    cc_._newReg(&reg, asmjit::TypeId::kUInt8x16, "v");
+    return reg;
+  }
+  Reg new_word() override {
+    Gp reg;
+    cc_._newReg(&reg, asmjit::TypeId::kUInt64, "w");
+    return reg;
+  }
   Label label() override { return cc_.newLabel(); }
   void bind(Label at) override { cc_.bind(at); }
   void jump(Label to) override { cc_.b(to); }
@@ -167,6 +174,25 @@ class A64 final : public Target {
     bytes == 8 ? cc_.ldr(one.d(), a64::ptr(x(base))) : cc_.ldr(one.s(), a64::ptr(x(base)));
     if (lane == 0) return;
     bytes == 8 ? cc_.ins(v(to).d(lane), one.d(0)) : cc_.ins(v(to).s(lane), one.s(0));
+  }
+
+  void load_word_at(const Reg& to, const Reg& base, const Reg& index, int64_t offset,
+                    uint32_t bytes) override {
+    cc_.ldr(bytes == 8 ? x(to) : w(to), at_index(base, index, offset, bytes));
+  }
+  void store_word_at(const Reg& from, const Reg& base, const Reg& index, int64_t offset,
+                     uint32_t bytes) override {
+    cc_.str(bytes == 8 ? x(from) : w(from), at_index(base, index, offset, bytes));
+  }
+  void lowest_bit(const Reg& to, const Reg& bits) override {
+    Gp turned = temporary_word();
+    cc_.rbit(turned, x(bits));
+    cc_.clz(x(to), turned);
+  }
+  void clear_lowest_bit(const Reg& bits) override {
+    Gp less = temporary_word();
+    cc_.sub(less, x(bits), 1);
+    cc_.and_(x(bits), x(bits), less);
   }
 
   void load_first(const Reg& to, const Reg& base, int64_t offset, uint32_t bytes) override {
@@ -284,6 +310,11 @@ class A64 final : public Target {
   }
 
  private:
+  Mem at_index(const Reg& base, const Reg& index, int64_t offset, uint32_t bytes) {
+    Gp sum = temporary_word();
+    word_add(sum, base, offset);
+    return a64::ptr(sum, x(index), a64::lsl(bytes == 8 ? 3 : 2));
+  }
   void is_above(Number type, const Reg& d, const Reg& l, const Reg& r);
   void is_from(Number type, const Reg& d, const Reg& l, const Reg& r);
   void is_same(Number type, const Reg& d, const Reg& l, const Reg& r);
@@ -299,8 +330,9 @@ class A64 final : public Target {
     cc_.ins(to.d(1), word);
   }
 
-  asmjit::CodeHolder code_;
-  Compiler cc_;
+  std::unique_ptr<Generator<Compiler>> generator_ = Generator<Compiler>::take();
+  asmjit::CodeHolder& code_ = generator_->code;
+  Compiler& cc_ = generator_->compiler;
   Gp pass_, result_;
   Label end_;
 };

@@ -23,11 +23,53 @@ void X64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
   cc_.cmovz(w(differ), w(any));
 }
 
+void X64::gather_all(const Ymm& to, const Mem& from, uint32_t bytes, bool wide) {
+  Ymm mask = temporary();
+  cc_.vpcmpeqd(mask, mask, mask);
+  cc_.vpxor(to, to, to);
+  if (bytes == 8)
+    cc_.vpgatherqq(to, from, mask);
+  else if (wide)
+    cc_.vpgatherqd(to.xmm(), from, mask.xmm());
+  else
+    cc_.vpgatherdd(to, from, mask);
+}
+
+bool X64::gather(const Reg& to, const Reg& base, const Reg& low, const Reg& high, uint32_t bytes) {
+  gather_all(v(to), x86::ptr(x(base), v(low)), bytes, true);
+  if (bytes == 8) return true;
+  Ymm upper = temporary();
+  gather_all(upper, x86::ptr(x(base), v(high)), 4, true);
+  cc_.vinserti128(v(to), v(to), upper.xmm(), 1);
+  return true;
+}
+
+bool X64::load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step, uint32_t bytes) {
+  if (std::abs(step) >= int64_t{1} << 28 || offset != static_cast<int32_t>(offset)) return false;
+  Ymm distances = temporary();
+  steps(distances, static_cast<uint64_t>(step), bytes);
+  gather_all(v(to), x86::ptr(x(base), distances, 0, static_cast<int32_t>(offset)), bytes, false);
+  return true;
+}
+
+bool X64::store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
+                      uint32_t bytes) {
+  const uint32_t in_half = 16 / bytes;
+  Ymm upper = temporary();
+  cc_.vextracti128(upper.xmm(), v(from), 1);
+  for (uint32_t lane = 0; lane < in_half * 2; ++lane) {
+    const x86::Xmm half = lane < in_half ? v(from).xmm() : upper.xmm();
+    const Mem to = at(base, offset + step * lane);
+    bytes == 8 ? cc_.vpextrq(to, half, lane % in_half) : cc_.vpextrd(to, half, lane % in_half);
+  }
+  return true;
+}
+
 void X64::lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) {
   const uint32_t in_half = 16 / bytes;
   x86::Xmm half = v(vector).xmm();
   if (lane >= in_half) {
-    half = cc_.newXmm();
+    half = temporary().xmm();
     cc_.vextracti128(half, v(vector), 1);
     lane -= in_half;
   }
@@ -306,7 +348,7 @@ bool X64::convert(Number to_type, Number from, Reg to, Reg a) {
 void X64::widen(bool is_signed_value, bool high, Reg to, Reg a) {
   x86::Xmm half = v(a).xmm();
   if (high) {
-    half = cc_.newXmm();
+    half = temporary().xmm();
     cc_.vextracti128(half, v(a), 1);
   }
   is_signed_value ? cc_.vpmovsxdq(v(to), half) : cc_.vpmovzxdq(v(to), half);

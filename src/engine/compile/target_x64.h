@@ -11,6 +11,7 @@
 #include <array>
 #include <vector>
 
+#include "engine/compile/generator.h"
 #include "engine/compile/target.h"
 
 namespace kiln::engine {
@@ -29,10 +30,7 @@ inline bool is_signed(Number type) { return type == Number::S32 || type == Numbe
 
 class X64 final : public Target {
  public:
-  X64() {
-    code_.init(asmjit::Environment::host());
-    code_.attach(&cc_);
-  }
+  ~X64() override { Generator<x86::Compiler>::give_back(std::move(generator_)); }
   uint32_t vector_lanes() const override { return 8; }
   uint32_t vector_count() const override { return 16; }
 
@@ -65,8 +63,17 @@ class X64 final : public Target {
   }
   asmjit::CodeHolder& code() override { return code_; }
 
-  Reg new_vector() override { return cc_.newYmm(); }
-  Reg new_word() override { return cc_.newGpq(); }
+  // Names of their own would be printed for each.
+  Reg new_vector() override {
+    Ymm reg;
+    cc_._newReg(&reg, asmjit::TypeId::kInt32x8, "v");
+    return reg;
+  }
+  Reg new_word() override {
+    Gp reg;
+    cc_._newReg(&reg, asmjit::TypeId::kUInt64, "w");
+    return reg;
+  }
   Label label() override { return cc_.newLabel(); }
   void bind(Label at) override { cc_.bind(at); }
   void jump(Label to) override { cc_.jmp(to); }
@@ -105,6 +112,13 @@ class X64 final : public Target {
     load_splat(all, base, 0, bytes);
     blend_lane(to, all, lane, bytes);
   }
+
+  bool gather(const Reg& to, const Reg& base, const Reg& low, const Reg& high,
+              uint32_t bytes) override;
+  bool load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step,
+                  uint32_t bytes) override;
+  bool store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
+                   uint32_t bytes) override;
 
   void copy(Reg to, Reg from) override {
     if (to.id() == from.id()) return;
@@ -170,8 +184,10 @@ class X64 final : public Target {
   void select(Reg to, Reg mask, Reg a, Reg b) override {
     cc_.vblendvps(v(to), v(b), v(a), v(mask));
   }
-  bool store_some(const Reg& from, const Reg& base, int64_t offset, const Reg& mask) override {
-    cc_.vmaskmovps(at(base, offset), v(mask), v(from));
+  bool store_some(const Reg& from, const Reg& base, int64_t offset, const Reg& mask,
+                  uint32_t bytes) override {
+    bytes == 8 ? cc_.vmaskmovpd(at(base, offset), v(mask), v(from))
+               : cc_.vmaskmovps(at(base, offset), v(mask), v(from));
     return true;
   }
   void select_bits(Reg to, Reg bits, Reg a, Reg b) override {
@@ -203,9 +219,25 @@ class X64 final : public Target {
   void word_add(Reg to, Reg a, int64_t number) override;
   void word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) override;
   void word_select(Reg to, Reg condition, Reg a, Reg b) override;
+  void load_word_at(const Reg& to, const Reg& base, const Reg& index, int64_t offset,
+                    uint32_t bytes) override {
+    cc_.mov(bytes == 8 ? x(to) : w(to), at_index(base, index, offset, bytes));
+  }
+  void store_word_at(const Reg& from, const Reg& base, const Reg& index, int64_t offset,
+                     uint32_t bytes) override {
+    cc_.mov(at_index(base, index, offset, bytes), bytes == 8 ? x(from) : w(from));
+  }
+  void lowest_bit(const Reg& to, const Reg& bits) override { cc_.tzcnt(x(to), x(bits)); }
+  void clear_lowest_bit(const Reg& bits) override { cc_.blsr(x(bits), x(bits)); }
   void jump_if(Reg word, bool is_set, Label to) override {
     cc_.test(x(word), x(word));
     is_set ? cc_.jnz(to) : cc_.jz(to);
+  }
+  void jump_unless(const Reg& value, uint64_t number, const Label& to) override {
+    if (static_cast<int64_t>(number) != static_cast<int32_t>(number))
+      return Target::jump_unless(value, number, to);
+    cc_.cmp(x(value), static_cast<int32_t>(number));
+    cc_.jne(to);
   }
   void jump_if_above(Reg a, Reg b, Label to) override {
     cc_.cmp(x(a), x(b));
@@ -216,6 +248,11 @@ class X64 final : public Target {
  private:
   Ymm temporary() { return vector().as<Ymm>(); }
   Gp temporary_word() { return word().as<Gp>(); }
+  static Mem at_index(const Reg& base, const Reg& index, int64_t offset, uint32_t bytes) {
+    return x86::ptr(x(base), x(index), bytes == 8 ? 3 : 2, static_cast<int32_t>(offset));
+  }
+  // All lanes: a gather clears its mask.
+  void gather_all(const Ymm& to, const Mem& from, uint32_t bytes, bool wide);
   // 32 bytes behind the code.
   Mem in_memory(const void* data) { return cc_.newConst(asmjit::ConstPoolScope::kLocal, data, 32); }
   Mem everywhere_wide(uint64_t bits) {
@@ -239,8 +276,9 @@ class X64 final : public Target {
   bool binary_wide(Does does, const Ymm& to, const Ymm& a, const Ymm& b);
   void move_right_wide(const Ymm& to, const Ymm& a, uint32_t by);
 
-  asmjit::CodeHolder code_;
-  x86::Compiler cc_;
+  std::unique_ptr<Generator<x86::Compiler>> generator_ = Generator<x86::Compiler>::take();
+  asmjit::CodeHolder& code_ = generator_->code;
+  x86::Compiler& cc_ = generator_->compiler;
   Gp pass_, result_;
   Label end_;
 };

@@ -111,38 +111,42 @@ bool X64::word_unary(Does does, Number type, Reg to, Reg a) {
 bool X64::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
   if (type == Number::F32 || type == Number::F64) return false;
   const Gp d = sized(to, type), l = sized(a, type), r = sized(b, type);
-  // An instruction changes its first operand: that is a register of its own until the end.
-  const Gp sum = sized(temporary_word(), type);
+  // An instruction changes its first operand: where the result has the place of the second, that is
+  // a register of its own until the end.
+  const Gp sum = to.id() == b.id() ? sized(temporary_word(), type) : d;
+  const auto begin = [&] {
+    if (sum.id() != l.id()) cc_.mov(sum, l);
+  };
   const bool sign = is_signed(type);
   switch (does) {
     case Does::Add:
-      cc_.mov(sum, l);
+      begin();
       cc_.add(sum, r);
       break;
     case Does::Sub:
-      cc_.mov(sum, l);
+      begin();
       cc_.sub(sum, r);
       break;
     case Does::Mul:
-      cc_.mov(sum, l);
+      begin();
       cc_.imul(sum, r);
       break;
     case Does::And:
-      cc_.mov(sum, l);
+      begin();
       cc_.and_(sum, r);
       break;
     case Does::Or:
-      cc_.mov(sum, l);
+      begin();
       cc_.or_(sum, r);
       break;
     case Does::Xor:
-      cc_.mov(sum, l);
+      begin();
       cc_.xor_(sum, r);
       break;
     case Does::Min:
     case Does::Max: {
       const bool least = does == Does::Min;
-      cc_.mov(sum, l);
+      begin();
       cc_.cmp(r, sum);
       sign ? (least ? cc_.cmovl(sum, r) : cc_.cmovg(sum, r))
            : (least ? cc_.cmovb(sum, r) : cc_.cmova(sum, r));
@@ -170,7 +174,7 @@ bool X64::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
     default:
       return false;
   }
-  cc_.mov(d, sum);
+  if (sum.id() != d.id()) cc_.mov(d, sum);
   return true;
 }
 
@@ -182,12 +186,13 @@ void X64::word_add(Reg to, Reg a, int64_t number) {
 }
 
 void X64::word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
-  Gp is_so = temporary_word();
+  const bool apart = to.id() != a.id() && to.id() != b.id();
+  Gp is_so = apart ? x(to) : temporary_word();
   cc_.mov(is_so, 0);
   cc_.cmp(sized(a, type), sized(b, type));
   cc_.set(word_condition(comparison, is_signed(type)), is_so.r8());
   cc_.neg(is_so);  // all ones: a predicate of all lanes
-  cc_.mov(x(to), is_so);
+  if (!apart) cc_.mov(x(to), is_so);
 }
 
 void X64::word_select(Reg to, Reg condition, Reg a, Reg b) {

@@ -15,6 +15,15 @@ namespace kiln::engine {
 // would go on.
 constexpr uint8_t kCheckSigned = 1, kCheckUnsigned = 2;
 
+// Mostly: a thousand rows of it are nowhere near an end.
+inline bool is_small(const Affine& value) {
+  const auto is_below = [](uint64_t number, uint32_t bits) {
+    return (static_cast<uint32_t>(number) + (1u << bits)) >> (bits + 1) == 0;
+  };
+  return static_cast<uint32_t>(value.base) - (1u << 10) < 1u << 29 && is_below(value.step, 10) &&
+         is_below(value.row_step, 15);
+}
+
 inline bool wraps_around(const Affine& value, int64_t lanes, uint8_t check) {
   const int64_t step = static_cast<int32_t>(value.step);
   auto stays = [&](int64_t before, int64_t least, int64_t most) {
@@ -46,8 +55,9 @@ inline bool advance(const Program& program, Frame& frame, uint32_t from, uint32_
 // As wraps_around, of as many rows of a block of narrow rows. The corners are enough, as in
 // affine_bounds(); steps of 32 bits reach nowhere near the end of 64.
 inline bool rows_wrap_around(const Affine& value, int64_t rows, uint8_t check) {
-  const uint32_t columns = value.row_lanes ? value.row_lanes : kWarpSize;
   const int64_t row_step = static_cast<int32_t>(value.row_step);
+  if (is_small(value) && rows < int64_t{1} << 12) return false;
+  const uint32_t columns = value.row_lanes ? value.row_lanes : kWarpSize;
   const int64_t along = int64_t{static_cast<int32_t>(value.step)} * (columns - 1);
   const int64_t down = row_step * (kWarpSize / columns - 1), moved = row_step * rows;
   const int64_t low = moved + std::min<int64_t>(along, 0) + std::min<int64_t>(down, 0);
@@ -76,8 +86,9 @@ inline bool advance_rows(const Program& program, Frame& frame, uint32_t from, ui
   return true;
 }
 
-// A warp has ended. Makes it the next one of its block and returns the Op to go on with, where no
-// more is needed for that than advance(); null: the block starts the next one.
+// A warp has ended. Makes it the next one of its block, or the first one of the next block, and
+// returns the Op to go on with, where no more is needed for that than advance(), or running the Ops
+// of a block; null: the block starts the next one, or has ended.
 const Op* go_on(Warp& warp);
 
 // Of a warp that has just begun: how many of those behind it can follow with no more than

@@ -10,6 +10,7 @@
 // change while the warp lives: so they do not change either, whatever path each lane takes.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -91,17 +92,20 @@ bool affine_ends(const Affine& value, T* first, T* last) {
 }
 
 // The least and the largest lane of several rows, when no lane wraps around; else false. The
-// corners are enough: the value rises or falls along each row, and from row to row.
+// corners are enough: the value rises or falls along each row, and from row to row. Rows divide a
+// warp.
 template <class T>
 bool affine_bounds(const Affine& value, T* least, T* most) {
   if (value.state == AffineState::Lanes) return false;
   using Signed = std::make_signed_t<T>;
   const uint32_t columns = value.row_lanes ? value.row_lanes : kWarpSize;
-  const __int128 first = static_cast<T>(value.base);
-  const __int128 along = __int128{static_cast<Signed>(value.step)} * (columns - 1);
-  const __int128 down = __int128{static_cast<Signed>(value.row_step)} * (kWarpSize / columns - 1);
-  const __int128 low = first + (along < 0 ? along : 0) + (down < 0 ? down : 0);
-  const __int128 high = first + (along > 0 ? along : 0) + (down > 0 ? down : 0);
+  using Wide = std::conditional_t<sizeof(T) == 4, int64_t, __int128>;
+  const Wide first = static_cast<T>(value.base);
+  const Wide along = Wide{static_cast<Signed>(value.step)} * (columns - 1);
+  const Wide down =
+      Wide{static_cast<Signed>(value.row_step)} * ((kWarpSize >> std::countr_zero(columns)) - 1);
+  const Wide low = first + (along < 0 ? along : 0) + (down < 0 ? down : 0);
+  const Wide high = first + (along > 0 ? along : 0) + (down > 0 ? down : 0);
   if (low < std::numeric_limits<T>::min() || high > std::numeric_limits<T>::max()) return false;
   *least = static_cast<T>(low);
   *most = static_cast<T>(high);

@@ -21,6 +21,7 @@ namespace kiln::engine {
 ThreadId thread_of(const Warp& warp, uint32_t lane) {
   const KilnDim3& dim = warp.block->grid->block_dim;
   uint32_t linear = warp.index * kWarpSize + lane;
+  if (linear == 0) return {0, 0, 0};  // four divisions less for each block
   return {linear % dim.x, linear / dim.x % dim.y, linear / dim.x / dim.y};
 }
 
@@ -238,6 +239,43 @@ void release_frames(Warp& warp) {
   warp.kernel_frame = nullptr;
 }
 
+// The last warp of a block of a kernel that neither waits nor has memory of its own has ended: what
+// it would take to close the block and to open the next is as much as a short kernel computes.
+const Op* begin_next_block(Warp& warp) {
+  Block& block = *warp.block;
+  const Grid& grid = *block.grid;
+  const Program& program = *grid.program;
+  if (grid.sink || grid.settings.schedule || grid.shared_bytes || grid.reserved_bytes ||
+      grid.has_barriers || block.cluster || program.has_calls || program.local_bytes ||
+      block.finished_count + 1 != block.warp_count || !warp.copies.empty() ||
+      !warp.groups.empty() || !block.worker->takes_next(grid, block))
+    return nullptr;
+  if (block.tiering)
+    block.tiering->warm(block.ran + warp.steps + block.warp_count * program.ops.size(),
+                        grid.settings.compile_after);
+  ++block.number;
+  if (++block.x == grid.grid_dim.x) {
+    block.x = 0;
+    if (++block.y == grid.grid_dim.y) block.y = 0, ++block.z;
+  }
+  block.live_threads = grid.threads_per_block;
+  std::fill(block.finished.begin(), block.finished.end(), uint8_t{0});
+  block.finished_count = 0;
+  block.started = 1;
+  block.ran = 0;
+  std::swap(block.warps[0], block.warps[warp.index]);
+  Frame& frame = *warp.kernel_frame;
+  frame.users = 1;
+  frame.stack_bytes = 0;
+  warp.index = 0;
+  warp.alive = warp.mask =
+      grid.threads_per_block >= kWarpSize ? kFullMask : (1u << grid.threads_per_block) - 1;
+  warp.carry = 0;
+  warp.steps = warp.penalties = 0;
+  warp.current_penalty = 0;
+  return begin(warp, frame);
+}
+
 }  // namespace
 
 const Op* go_on(Warp& warp) {
@@ -245,6 +283,7 @@ const Op* go_on(Warp& warp) {
   const Grid& grid = *block.grid;
   const Program& program = *grid.program;
   const uint32_t next = warp.index + 1;
+  if (next == block.warp_count) return begin_next_block(warp);
   if (next != block.started || (next + 1) * kWarpSize > grid.threads_per_block) return nullptr;
   if (grid.block_dim.y != 1 || grid.block_dim.z != 1 || program.has_calls ||
       needs_specials(program))

@@ -52,6 +52,7 @@ bool has_room() noexcept {
 uint32_t blocks_at_once(const Grid& grid, uint32_t workers) {
   if (grid.cooperative || grid.cluster_size > 1 || grid.program->may_wait) return 1;
   constexpr uint64_t kShares = 64, kMost = 16;
+  if (workers == 1) return kMost;
   return static_cast<uint32_t>(
       std::clamp<uint64_t>(grid.block_count / (kShares * workers), 1, kMost));
 }

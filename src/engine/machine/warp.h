@@ -288,6 +288,15 @@ class Worker {
   void release(Frame* frame) noexcept;
   // Until no block is left or the grid stops. What is thrown on the way becomes the grid's fault.
   void run_blocks(Grid& grid) noexcept;
+  // Of a block that has ended and is the only one that is open: is the next in the grid this
+  // worker's too? Then it counts as begun.
+  bool takes_next(const Grid& grid, const Block& block) {
+    if (next_ == end_ || next_ != block.number + 1 || active_.size() != 1 ||
+        grid.stop.load(std::memory_order_relaxed))
+      return false;
+    ++next_;
+    return true;
+  }
   Budget& budget() { return *budget_; }
   // Memory of no thread's, aligned to 128 bytes; one piece for each size, for the pointers of
   // several lanes stay in use.
