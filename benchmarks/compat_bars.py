@@ -9,7 +9,8 @@ way? One run, one machine.
                                                     there is a GPU)
 
 benchmarks/add/add_torch.cu is built from nothing by kiln.load and by
-torch.utils.cpp_extension.load, each in a process of its own that has imported torch already. CPU
+torch.utils.cpp_extension.load, each in a process of its own that has imported torch already;
+class_torch.cpp, which binds a class, by kiln.load alone. CPU
 seconds are those of everything that the call started; the largest process is the largest of those,
 that Python itself apart.
 """
@@ -46,7 +47,7 @@ def load_here(way: str, folder: str) -> None:
     """In a process of its own: loads, calls, prints what the load cost."""
     import torch
 
-    if way == "kiln":
+    if way in ("kiln", "class"):
         import kiln
 
         load = kiln.load
@@ -55,14 +56,18 @@ def load_here(way: str, folder: str) -> None:
 
         load = cpp_extension.load
     before, own, start = cpu_seconds_of_children(), time.process_time(), time.perf_counter()
-    module = load(name="bars_add", sources=[str(SOURCE)], build_directory=folder)
+    source = SOURCES / "class_torch.cpp" if way == "class" else SOURCE
+    module = load(name="bars_add", sources=[str(source)], build_directory=folder)
     seconds = time.perf_counter() - start
     cpu = cpu_seconds_of_children() - before + time.process_time() - own
+    print(json.dumps({"seconds": seconds, "cpu": cpu}))
+    if way == "class":
+        assert module.Adder(2).added(torch.ones(2)).tolist() == [3, 3]
+        return
     device = "cuda" if torch.cuda.is_available() else "cpu"
     x = torch.arange(1000.0, device=device)
     if way == "kiln" or device == "cuda":  # torch's own build has no kernels for a CPU
         assert torch.equal(module.add(x, x), x + x)
-    print(json.dumps({"seconds": seconds, "cpu": cpu}))
 
 
 def descendants(pid: int) -> list[int]:
@@ -197,6 +202,20 @@ def load_bars(scratch: Path, repetitions: int, torch_too: bool) -> list[Bar]:
     return [*bars, at_most(bar, kiln / torch, 0.2)]
 
 
+def class_bar(scratch: Path, repetitions: int) -> list[Bar]:
+    cold_load("class", scratch)
+    costs: Costs = {"class": [cold_load("class", scratch) for _ in range(repetitions)]}
+    seconds, cpu = (median(taken(costs, "class", what)) for what in ("seconds", "cpu"))
+    bar = Bar(
+        "a source with `py::class_`, unchanged, by `kiln.load`, cold",
+        "at most 6 s",
+        f"{readable(seconds)} ({readable(cpu)} of CPU time)",
+        "",
+    )
+    bar.samples = {what: taken(costs, "class", what) for what in ("seconds", "cpu")}
+    return [at_most(bar, seconds, 6.0)]
+
+
 def header_bar(stage: Path, scratch: Path, repetitions: int) -> list[Bar]:
     """As `kiln build` compiles each: C++17 with the compat headers, C++20 with kiln/op.h."""
     include = f"-I{stage / 'include'}"
@@ -287,6 +306,7 @@ def main() -> int:
         bars += header_bar(stage / "kiln", scratch, given.repetitions)
         show(bars[0])
         if not given.headers_only:
+            bars += class_bar(scratch, given.repetitions)
             bars += load_bars(scratch, given.repetitions, not given.kiln_only)
     except (RuntimeError, subprocess.SubprocessError, OSError) as error:
         print(f"error: the bars could not be measured\n  why: {reason(error)}", file=sys.stderr)

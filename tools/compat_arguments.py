@@ -10,21 +10,35 @@ from pathlib import Path
 
 _SIGNATURE = re.compile(r"^(?:\d+\. )?(\w+)\((.*)\) -> ", re.MULTILINE)
 _DEFINED = re.compile(r"\bdef\(\s*\"(\w+)\"\s*,\s*&?\s*([\w:]+)")
+_INCLUDED = re.compile(r"#\s*include\s*[\"<]([^\">]+)[\">]")
 _SHAPES = {
     "matrix": (32, 64),
     "square": (64, 64),
     "vector": (256,),
-    "heads": (2, 4, 32, 64),
+    "heads": (2, 4, 64, 64),
     "points": (2, 64, 3),
     "batch": (2, 32, 64),
     "cloud": (64, 3),
     "image": (2, 4, 16, 16),
     "layer": (32, 64),
     "norm": (32, 64),
+    "cell": (8, 16),
+    "boxes": (64,),
+    "nearest": (2, 64, 3),
+    "picture": (3, 16, 24),
+    "one": (1,),
 }
-# What goes with an input of that shape: weights of a layer, factors of a norm.
+# What goes with an input of that shape: weights of a layer, factors of a norm, the gates of a
+# recurrent cell (its weights take input and state, and give three gates), one value per box or
+# point.
 _WEIGHT = re.compile(r"(?i)^(w\w?|weights?\w*|b|mat2|other|kernel|rhs|y)$")
 _FACTOR = re.compile(r"(?i)bias|gamma|beta|scale|weight|mean|var|alpha|^[gw]$")
+_GRADIENT = re.compile(r"^(grad|d|dL?_d|g)_(?=\w)|^grad(?=[a-zA-Z])|_?grad$")
+_STATES = 3  # gates of a cell
+_PER_ITEM = re.compile(
+    r"(?i)dist|temp|idx|ind(ex|ices)|score|label|class|conf|mask|prob|batch|area"
+)
+_GROUPS = re.compile(r"(?i)group|ball|neigh|knn")
 _FLOATS = ("float32", "float16", "bfloat16")
 _WHOLE = ("int32", "int64")
 # A function of one shape and dtype at a time; parameters whose name says so are integers.
@@ -34,6 +48,12 @@ RECIPES = [
     if number != "bfloat16" or whole == "int32"
 ] + [f"{shape} {whole} {whole}" for whole in _WHOLE for shape in ("vector", "matrix")] + [
     f"{shape} float32 int64 cpu" for shape in ("matrix", "points")
+] + [
+    f"{shape} {number} int32"
+    for number in ("int8", "uint8")
+    for shape in ("matrix", "square", "layer", "image", "picture")
+] + [
+    f"{shape} float64 int64" for shape in ("vector", "matrix", "square", "points", "cell")
 ]  # fmt: skip
 _INDICES = re.compile(
     r"(?i)(^|_)(idx|inds?|ind(ex|ices)|ids?|labels?|targets?|batch|rows?|cols?|table|assign\w*|"
@@ -49,9 +69,14 @@ _FEW = re.compile(
 _PLACE = re.compile(r"(?i)^(dim|axis|device\w*|stream|start\w*|offset|shift)$")
 
 
-def named(sources: list[Path]) -> dict[str, list[str]]:
-    """The names of the parameters of each bound function, as its C++ definition has them."""
+def named(sources: list[Path], folders: list[Path]) -> dict[str, list[str]]:
+    """The names of the parameters of each bound function, as its C++ definition has them, or its
+    declaration in a header that a source includes."""
     text = "\n".join(path.read_text(errors="replace") for path in sources)
+    for beside in {path.parent for path in sources} | set(folders):
+        for one in sorted(set(_INCLUDED.findall(text))):
+            if (beside / one).is_file():
+                text += "\n" + (beside / one).read_text(errors="replace")
     text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     found: dict[str, list[str]] = {}
     for bound, target in _DEFINED.findall(text):
@@ -115,20 +140,45 @@ def whole_number(name: str, shape: tuple[int, ...]) -> int:
     return shape[-2] if rows and len(shape) > 1 else shape[-1]
 
 
+def sized(name: str, kind: str) -> tuple[int, ...]:
+    """Sizes that agree: of a tensor with that name beside an input of that kind. A gradient has the
+    shape of what it is the gradient of."""
+    shape, name = _SHAPES[kind], _GRADIENT.sub("", name)
+    if kind == "layer" and _WEIGHT.search(name):
+        return (shape[-1], shape[-1])
+    if kind in ("layer", "norm") and _FACTOR.search(name):
+        return shape[-1:]
+    if kind == "cell":
+        rows, inner = shape
+        gates = _STATES * inner
+        if re.search(r"(?i)^gates?_?weights?$|^gates$", name):
+            return (rows, gates)
+        if re.search(r"(?i)^w|weight", name):
+            return (gates, 2 * inner)
+        return (
+            (1, gates)
+            if re.search(r"(?i)bias", name)
+            else (rows, 2 * inner if name == "X" else inner)
+        )
+    if kind == "boxes":
+        return shape if _PER_ITEM.search(name) else (*shape, 4)
+    if kind == "nearest" and _PER_ITEM.search(name):
+        return (*shape[:2], 4) if _GROUPS.search(name) else shape[:2]
+    return shape
+
+
 def tensor(name: str, recipe: list[str], generator) -> object:  # noqa: ANN001
     import torch
 
-    shape, number, whole = _SHAPES[recipe[0]], recipe[1], recipe[2]
-    if recipe[0] == "layer" and _WEIGHT.search(name):
-        shape = (shape[-1], shape[-1])
-    elif recipe[0] in ("layer", "norm") and _FACTOR.search(name):
-        shape = shape[-1:]
+    shape, number, whole = sized(name, recipe[0]), recipe[1], recipe[2]
     if _STARTS.search(name):
         made = torch.arange(shape[0], dtype=getattr(torch, whole))
     elif number == whole or _INDICES.search(name):
         made = torch.randint(0, 3, shape, generator=generator).to(getattr(torch, whole))
     elif _MASK.search(name):
         made = torch.ones(shape, dtype=torch.bool)
+    elif number in ("int8", "uint8"):
+        made = torch.randint(0, 100, shape, generator=generator).to(getattr(torch, number))
     else:
         made = torch.rand(shape, generator=generator).to(getattr(torch, number))
     return made.cuda() if "cpu" not in recipe and torch.cuda.is_available() else made

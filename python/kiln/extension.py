@@ -38,6 +38,15 @@ def load_extension(path: Path, name: str, is_module: bool, headers: str = "compa
         raise load_error(path, str(error), headers) from None
 
 
+def has_module(built: dict[str, Any]) -> bool:
+    """Whether a library has PyInit_<name>: by PYBIND11_MODULE, or written by hand, in whichever
+    manner."""
+    if built.get("python_module", False):
+        return True
+    function = f"\0PyInit_{built['name']}\0".encode()
+    return function in Path(built["library"]).read_bytes()
+
+
 def _load_ops(path: Path, name: str) -> Any:
     torch = torch_module()
     torch.ops.load_library(str(path))

@@ -15,7 +15,7 @@ from typing import Any, Optional, Union
 
 from ._flags import StrPath, build_flags, identifier, refuse
 from .errors import BuildError, KilnError
-from .extension import load_extension
+from .extension import has_module, load_extension
 from .modules import attach
 
 Text = Union[str, Sequence[str]]
@@ -99,7 +99,7 @@ def load_inline(
         built = build([*map(str, paths), "--name", name, *flags], verbose=verbose)
         if built.get("headers"):
             libraries.append(built["library"])
-            wants_module = is_python_module and built.get("python_module", False)
+            wants_module = is_python_module and has_module(built)
             return load_extension(
                 Path(built["library"]), built["name"], wants_module, built["headers"]
             )

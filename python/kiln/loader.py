@@ -14,7 +14,7 @@ from typing import Any, Optional, Union
 from ._flags import Sources, StrPath, build_flags, identifier, paths, refuse
 from .command import build
 from .errors import BuildError, KilnError
-from .extension import load_extension
+from .extension import has_module, load_extension
 from .modules import attach
 
 
@@ -106,7 +106,7 @@ def load(
         built = build([*inputs, *flags], verbose=verbose)
         if built.get("headers"):  # a source for torch.utils.cpp_extension
             libraries.append(built["library"])
-            wants_module = is_python_module and built.get("python_module", False)
+            wants_module = is_python_module and has_module(built)
             return load_extension(
                 Path(built["library"]), built["name"], wants_module, built["headers"]
             )

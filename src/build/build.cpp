@@ -292,6 +292,10 @@ Result<Outcome> with_other_headers(const Request& request, Work& work, Error err
   if (!lack) return error;
   if (auto outcome = with_more_headers(request, work.world, *lack, error, work.plan))
     return std::move(*outcome);
+  if (is_header(*lack))
+    if (auto folders = torchs_folders(work.world);
+        folders && !has_header(*folders, lack->symbol, work.world.files))
+      return unknown_header(std::move(error), *lack, *folders, work.world.files);
   if (is_in_torchs_scope(*lack))
     if (auto package = torch_package(work.world);
         package && !torch_knows(*package, lack->symbol, work.world.files))

@@ -147,6 +147,19 @@ def test_a_name_that_torch_does_not_know_is_an_error_at_once(build, stand_in):
     assert answer["error"]["fix"] == "torch has no empty_lik either; did you mean empty_like?"
 
 
+@pytest.mark.parametrize(
+    "header, fix",
+    [
+        ("torch/extensions.h", "torch has no torch/extensions.h either; did you mean torch/"),
+        ("glm/glm.hpp", "torch has no glm/glm.hpp either; say with -I FOLDER where it is"),
+    ],
+)
+def test_a_header_that_torch_does_not_have_is_an_error_at_once(build, header, fix):
+    answer, said = build(text=f"#include <torch/extension.h>\n#include <{header}>\n")
+    assert "building with torch's own" not in said
+    assert header in answer["error"]["why"] and answer["error"]["fix"].startswith(fix)
+
+
 def test_a_bad_flag_is_not_a_lack(build):
     answer, said = build("--cflag=-fno-such-flag", text=PLAIN)
     assert "compat headers lack" not in said and "-fno-such-flag" in answer["error"]["why"]

@@ -104,6 +104,15 @@ bool comes_with_the_system(std::string_view library) {
   return false;
 }
 
+// When is a header included, of those that a source names nothing of? c10::Half has conversions to
+// __half only after cuda_fp16.h, so headers of the toolkit and of the compiler come first, and one
+// with members of Tensor before all that declare that.
+int turn(std::string_view header) {
+  for (std::string_view folder : {"kiln/", "c10/", "ATen/", "torch/", "pybind11/"})
+    if (header.starts_with(folder)) return header == kMoreOpsHeader ? 1 : 2;
+  return 0;
+}
+
 }  // namespace
 
 bool holds_torchs_headers(const sys::Files& files, const fs::path& folder) {
@@ -115,6 +124,12 @@ bool holds_torchs_headers(const sys::Files& files, const fs::path& folder) {
 Result<fs::path> torch_package(const World& world) {
   TRY(Python python, ask_python(world, true));
   return python.torch;
+}
+
+Result<std::vector<fs::path>> torchs_folders(const World& world) {
+  TRY(Python python, ask_python(world, true));
+  return std::vector<fs::path>{python.torch / "include",
+                               python.torch / "include/torch/csrc/api/include", python.include};
 }
 
 Status choose_torch_headers(Plan& plan, const Request& request, const World& world,
@@ -138,9 +153,8 @@ Status choose_torch_headers(Plan& plan, const Request& request, const World& wor
     }
   }
   plan.leaked.assign(leaked.begin(), leaked.end());
-  // It has members of Tensor, so it comes before all that declare that.
-  std::stable_partition(plan.leaked.begin(), plan.leaked.end(),
-                        [](const std::string& header) { return header == kMoreOpsHeader; });
+  std::stable_sort(plan.leaked.begin(), plan.leaked.end(),
+                   [](const std::string& a, const std::string& b) { return turn(a) < turn(b); });
   plan.torch =
       torchs_own || request.compat == "never" ? TorchHeaders::Torchs : TorchHeaders::Compat;
   if (plan.torch == TorchHeaders::Compat) leave_out_torchs_folders(plan, world.files);
@@ -221,6 +235,8 @@ std::vector<std::string> torch_compile_flags(const Plan& plan, bool cuda) {
     for (const std::string& header : plan.leaked) {
       // C++ sources find CUDA's headers where there is a toolkit.
       if (!cuda && header.starts_with("cuda") && plan.cuda_include.empty()) continue;
+      // CCCL's lie in a folder of which nvcc alone knows.
+      if (!cuda && (header.starts_with("thrust/") || header.starts_with("cuda/"))) continue;
       flags.emplace_back("-include");
       flags.push_back(header);
     }

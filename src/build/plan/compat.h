@@ -22,6 +22,8 @@ Status choose_torch_headers(Plan& plan, const Request& request, const World& wor
 
 // Of the Python that will load the result.
 Result<fs::path> torch_package(const World& world);
+// Where a build with torch's own headers looks, beyond what every build does.
+Result<std::vector<fs::path>> torchs_folders(const World& world);
 
 // The linker leaves open what a shared library lacks. A name over torch's types that is left open
 // in a library of the compat headers was compiled with the other kind, or not at all; the error

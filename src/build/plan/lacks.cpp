@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -70,6 +72,7 @@ constexpr std::string_view kOwnSigns[] = {"expected a ",
                                           "expected ‘",
                                           "unrecognized token",
                                           "unterminated",
+                                          "missing closing quote",
                                           "stray ‘",
                                           "was not declared in this scope; did you mean ‘std::",
                                           "unrecognized command",
@@ -108,6 +111,20 @@ std::string symbol_in(std::string_view message) {
   size_t member = message.find("has no member");
   if (member != std::string_view::npos) return std::string(quoted(message.substr(member)));
   return std::string(quoted(message));
+}
+
+// `no matching function for call to 'exp(c10::complex<float>&)'`, and of nvcc, whose next line has
+// the types: `no instance of overloaded function "std::exp" matches the argument list`.
+bool is_complex_function(const std::string& symbol, const std::string& message) {
+  if (message.find("no instance of overloaded function") == std::string::npos)
+    return message.find("c10::complex<") != std::string::npos;
+  std::string_view name = symbol;
+  name.remove_prefix(name.starts_with("std::") ? 5 : name.starts_with("::") ? 2 : 0);
+  for (std::string_view one : {"exp", "log",   "log10", "log2",  "sqrt", "pow",  "sin",  "cos",
+                               "tan", "asin",  "acos",  "atan",  "sinh", "cosh", "tanh", "abs",
+                               "arg", "asinh", "acosh", "atanh", "norm", "real", "imag", "conj"})
+    if (name == one) return true;
+  return false;
 }
 
 }  // namespace
@@ -188,6 +205,7 @@ std::set<std::string> headers_with(const Lack& lack, const Plan& plan, const sys
   const std::string message = plainly(lack.message);
   for (std::string_view sign : {"cannot cross from Python", "'py'", "'pybind11", "pybind11::"})
     if (message.find(sign) != std::string::npos) return {std::string(kPybindHeader)};
+  if (is_complex_function(lack.symbol, message)) return {std::string(kComplexHeader)};
   return {};
 }
 
@@ -230,6 +248,31 @@ bool torch_knows(const fs::path& package, const std::string& name, const sys::Fi
     }
   }
   return false;
+}
+
+bool is_header(const Lack& lack) {
+  return lack.message.find(": No such file or directory") != std::string::npos;
+}
+
+bool has_header(const std::vector<fs::path>& folders, const std::string& name,
+                const sys::Files& files) {
+  return std::any_of(folders.begin(), folders.end(),
+                     [&](const fs::path& folder) { return files.state(folder / name).is_file(); });
+}
+
+Error unknown_header(Error error, const Lack& lack, const std::vector<fs::path>& folders,
+                     const sys::Files& files) {
+  std::vector<std::string> beside;
+  const fs::path folder = fs::path(lack.symbol).parent_path();
+  if (!folder.empty())
+    for (const fs::path& one : folders)
+      for (const std::string& entry : files.list(one / folder))
+        beside.push_back((folder / entry).string());
+  auto meant = text::closest(lack.symbol, beside);
+  error.fix = fmt::format("torch has no {} either; {}", lack.symbol,
+                          meant ? fmt::format("did you mean {}?", *meant)
+                                : "say with -I FOLDER where it is, or install what it belongs to");
+  return error;
 }
 
 Error unknown_name(Error error, const Lack& lack, const fs::path& package,

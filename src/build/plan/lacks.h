@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "build/plan/plan.h"
 
@@ -35,6 +36,12 @@ std::set<std::string> headers_with(const Lack& lack, const Plan& plan, const sys
 // once whether a build with them could help: the name is in one of them, or nowhere.
 bool is_in_torchs_scope(const Lack& lack);
 bool torch_knows(const sys::fs::path& package, const std::string& name, const sys::Files& files);
+// A header that is in none of the folders that torch's own way adds: nor would that build find it.
+bool is_header(const Lack& lack);
+bool has_header(const std::vector<sys::fs::path>& folders, const std::string& name,
+                const sys::Files& files);
+Error unknown_header(Error error, const Lack& lack, const std::vector<sys::fs::path>& folders,
+                     const sys::Files& files);
 Error unknown_name(Error error, const Lack& lack, const sys::fs::path& package,
                    const sys::Files& files);
 

@@ -13,6 +13,8 @@ inline constexpr std::string_view kPybindHeader = "kiln/compat/pybind.h";
 
 // The ops that few sources name.
 inline constexpr std::string_view kMoreOpsHeader = "kiln/compat/more_ops.h";
+// Functions of complex numbers: in CUDA sources they cost what thrust's header does.
+inline constexpr std::string_view kComplexHeader = "kiln/compat/complex_math.h";
 
 bool is_light_header(std::string_view name);
 // A header that a source includes, or is given by the names it uses (leaks.def), and that includes

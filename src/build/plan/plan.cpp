@@ -21,7 +21,7 @@ namespace kiln::build {
 namespace {
 
 constexpr std::array kCudaEndings = {".cu"};
-constexpr std::array kHostEndings = {".cpp", ".cc", ".cxx", ".c++"};
+constexpr std::array kHostEndings = {".cpp", ".cc", ".cxx", ".c++", ".c"};
 
 // One image a generation serves all of its GPUs; the PTX of the oldest serves those between, that
 // of the newest those to come.
@@ -145,7 +145,7 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
     source.cuda = is_one_of(ending, kCudaEndings);
     if (!source.cuda && !is_one_of(ending, kHostEndings))
       return Error{Fault::Usage, fmt::format("cannot build '{}'", name),
-                   "a source ends in .cu, .cpp, .cc, .cxx or .c++",
+                   "a source ends in .cu, .cpp, .cc, .cxx, .c++ or .c",
                    ending == ".py" ? "run a script with python3; sanitize, counters and profile "
                                      "take it too"
                                    : "rename it, or leave it out"};

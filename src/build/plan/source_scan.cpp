@@ -245,6 +245,8 @@ SourceFacts scan_source(const sys::Files& files, const path& source,
   if (!facts.torch_header.empty())
     for (const std::string& file : seen)
       if (auto content = files.read(file)) facts.leaked.merge(leaked_headers(code_only(*content)));
+  // A module's PyInit_ beside sources that use torch.
+  if (asked.contains("Python.h")) facts.leaked.insert("Python.h");
   // More than was looked at: take the safe side.
   if (!waiting.empty()) facts.extended_lambda = facts.own_lambda = true;
   return facts;

@@ -335,6 +335,8 @@ class DeprecatedTypeProperties {
   ScalarType type_;
   Device device_;
 };
+inline DeprecatedTypeProperties CPU(ScalarType type) { return {type, Device(DeviceType::CPU)}; }
+inline DeprecatedTypeProperties CUDA(ScalarType type) { return {type, Device(DeviceType::CUDA)}; }
 
 #include <kiln/compat/generated/functions.h>
 

@@ -438,6 +438,8 @@ enum class Layout : int8_t {
 };
 constexpr Layout kStrided = Layout::Strided, kSparse = Layout::Sparse;
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
+inline MemoryFormat get_contiguous_memory_format() { return MemoryFormat::Contiguous; }
+#define LEGACY_CONTIGUOUS_MEMORY_FORMAT c10::get_contiguous_memory_format()
 
 }  // namespace kc
 }  // namespace c10
