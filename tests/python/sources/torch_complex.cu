@@ -45,8 +45,7 @@ torch::Tensor halves(torch::Tensor x) {
 
 torch::Tensor on_host(torch::Tensor x) {
   auto y = torch::empty_like(x);
-  for (int64_t i = 0; i < x.numel(); i++)
-    y.data_ptr<cfloat>()[i] = mixed(x.data_ptr<cfloat>()[i]);
+  for (int64_t i = 0; i < x.numel(); i++) y.data_ptr<cfloat>()[i] = mixed(x.data_ptr<cfloat>()[i]);
   return y;
 }
 

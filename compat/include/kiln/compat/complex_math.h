@@ -31,9 +31,9 @@ template <class T>
 using IfNumber = std::enable_if_t<std::is_arithmetic_v<T>>;
 }  // namespace kiln_detail
 
-#define KILN_COMPLEX_FUNCTION(name)                                         \
-  template <class T>                                                        \
-  C10_HOST_DEVICE inline c10::complex<T> name(const c10::complex<T>& x) {   \
+#define KILN_COMPLEX_FUNCTION(name)                                          \
+  template <class T>                                                         \
+  C10_HOST_DEVICE inline c10::complex<T> name(const c10::complex<T>& x) {    \
     return kiln_detail::ours<T>(KILN_COMPLEX::name(kiln_detail::theirs(x))); \
   }
 KILN_COMPLEX_FUNCTION(exp)
