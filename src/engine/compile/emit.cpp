@@ -497,8 +497,8 @@ bool Emitter::write_steps() {
   return true;
 }
 
-std::unique_ptr<Emitted> Emitter::run() {
-  t_.begin();
+std::unique_ptr<Emitted> Emitter::run(bool plain) {
+  t_.begin(plain);
   registers_ = t_.word();
   lanes4_ = t_.word();
   lanes8_ = t_.word();
@@ -586,10 +586,15 @@ extern "C" bool kiln_allocator_is_fine(const void* assignment) noexcept
 extern "C" bool kiln_allocator_is_fine(const void*) noexcept { return true; }
 
 std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheIndex& cache_index) {
-  std::unique_ptr<Target> target = make_target();
-  // A strip would reach over several rows.
-  if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;
-  return Emitter(flow, plan, *target, cache_index).run();
+  for (bool plain : {plan.calls, true}) {
+    std::unique_ptr<Target> target = make_target();
+    // A strip would reach over several rows.
+    if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;
+    auto made = Emitter(flow, plan, *target, cache_index).run(plain);
+    if (made || plain) return made;
+    if (!target->lacks_memory()) return nullptr;
+  }
+  return nullptr;
 }
 
 }  // namespace kiln::engine

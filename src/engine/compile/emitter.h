@@ -14,7 +14,8 @@ namespace kiln::engine {
 class Emitter {
  public:
   Emitter(const Flow& flow, const Plan& plan, Target& target, const CacheIndex& cache_index);
-  std::unique_ptr<Emitted> run();
+  // `plain`: see Target::begin().
+  std::unique_ptr<Emitted> run(bool plain);
 
  private:
   struct Value {

@@ -10,10 +10,12 @@
 
 namespace kiln::engine {
 
-template <class Compiler>
+// `Known`: what else is worth keeping from one piece to the next.
+template <class Compiler, class Known = int>
 struct Generator {
   asmjit::CodeHolder code;
   Compiler compiler;
+  Known known{};
 
   Generator() { begin(); }
   void begin() {

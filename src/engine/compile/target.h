@@ -19,6 +19,8 @@ namespace kiln::engine {
 using Reg = asmjit::BaseReg;
 using Label = asmjit::Label;
 
+constexpr size_t kSpilled = 128;
+
 // What a piece of machine code is given, for the lanes of one pass.
 struct Pass {
   std::byte* registers;  // of the frame
@@ -40,6 +42,9 @@ struct Pass {
   uint32_t followers, left;
   // Where code that goes from lane to lane in a loop puts addresses, values and results.
   alignas(64) std::byte scratch[kWarpSize * (8 + 8 + 8)];
+  // And values that have no register (registers_x64.h).
+  alignas(64) std::byte vectors[kSpilled * 32];
+  uint64_t words[kSpilled];
 };
 constexpr int64_t kScratchValues = kWarpSize * 8, kScratchResults = kWarpSize * 16;
 // What such code returns where something does not hold.
@@ -53,11 +58,15 @@ class Target {
   virtual uint32_t vector_lanes() const = 0;
   virtual uint32_t vector_count() const = 0;  // registers of the CPU
 
-  virtual void begin() = 0;  // of the function; pass() holds from here
+  // Of the function; pass() holds from here. `plain`: as asmjit has it, which functions need that
+  // call others.
+  virtual void begin(bool plain) = 0;
   virtual Reg pass() = 0;
   // Ends the function and makes its bytes; false: the code generator failed.
   virtual bool finish() = 0;
   virtual asmjit::CodeHolder& code() = 0;
+  // finish() failed because values that have no register would not find room.
+  virtual bool lacks_memory() const { return false; }
 
   virtual Reg new_vector() = 0;
   virtual Reg new_word() = 0;  // 64 bits

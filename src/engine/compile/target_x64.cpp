@@ -7,6 +7,24 @@
 
 namespace kiln::engine {
 
+bool X64::finish() {
+  cc_.bind(end_);
+  if (plain_) {
+    cc_.ret(result_);
+    cc_.endFunc();
+    return cc_.finalize() == asmjit::kErrorOk;
+  }
+  cc_.vzeroupper();  // what follows may be code without AVX
+  cc_.emit(x86::Inst::kIdRet);
+  asmjit::BaseNode* last = cc_.cursor();
+  lacks_memory_ = !generator_->known.run(cc_, begin_);
+  if (lacks_memory_) return false;
+  cc_.setCursor(last);
+  if (constants_) cc_.addNode(constants_);
+  x86::Assembler assembler(&code_);
+  return cc_.serializeTo(&assembler) == asmjit::kErrorOk;
+}
+
 void X64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
   Ymm some = temporary(), every = temporary();
   cc_.vmovaps(some, v(masks[0]));

@@ -9,9 +9,11 @@
 #include <asmjit/x86.h>
 
 #include <array>
+#include <new>
 #include <vector>
 
 #include "engine/compile/generator.h"
+#include "engine/compile/registers_x64.h"
 #include "engine/compile/target.h"
 
 namespace kiln::engine {
@@ -30,7 +32,7 @@ inline bool is_signed(Number type) { return type == Number::S32 || type == Numbe
 
 class X64 final : public Target {
  public:
-  ~X64() override { Generator<x86::Compiler>::give_back(std::move(generator_)); }
+  ~X64() override { Generator<x86::Compiler, RegistersX64>::give_back(std::move(generator_)); }
   uint32_t vector_lanes() const override { return 8; }
   uint32_t vector_count() const override { return 16; }
 
@@ -45,22 +47,24 @@ class X64 final : public Target {
     node->setArg(1, data);
     node->setRet(0, next);
   }
-  void begin() override {
+  void begin(bool plain) override {
+    plain_ = plain;
+    end_ = cc_.newLabel();
+    if (!plain) {
+      begin_ = cc_.cursor();
+      pass_ = x86::rdi;
+      return;
+    }
     asmjit::FuncNode* function = cc_.addFunc(asmjit::FuncSignatureT<uint32_t, Pass*>());
     function->frame().setAvxEnabled();
     function->frame().setAvxCleanup();  // what follows may be code without AVX
     pass_ = cc_.newGpq();
     function->setArg(0, pass_);
     result_ = cc_.newGpd();
-    end_ = cc_.newLabel();
   }
   Reg pass() override { return pass_; }
-  bool finish() override {
-    cc_.bind(end_);
-    cc_.ret(result_);
-    cc_.endFunc();
-    return cc_.finalize() == asmjit::kErrorOk;
-  }
+  bool finish() override;
+  bool lacks_memory() const override { return lacks_memory_; }
   asmjit::CodeHolder& code() override { return code_; }
 
   // Names of their own would be printed for each.
@@ -78,7 +82,7 @@ class X64 final : public Target {
   void bind(Label at) override { cc_.bind(at); }
   void jump(Label to) override { cc_.jmp(to); }
   void leave(uint32_t exit) override {
-    cc_.mov(result_, exit);
+    cc_.mov(plain_ ? result_ : Gp(x86::eax), exit);
     cc_.jmp(end_);
   }
 
@@ -140,9 +144,9 @@ class X64 final : public Target {
     if (bits == 0)
       cc_.vpxor(v(to), v(to), v(to));
     else if (bytes == 8)
-      cc_.vbroadcastsd(v(to), cc_.newConst(asmjit::ConstPoolScope::kLocal, &bits, 8));
+      cc_.vbroadcastsd(v(to), in_memory(&bits, 8));
     else
-      cc_.vbroadcastss(v(to), cc_.newConst(asmjit::ConstPoolScope::kLocal, &bits, 4));
+      cc_.vbroadcastss(v(to), in_memory(&bits, 4));
   }
   void steps(Reg to, uint64_t step, uint32_t bytes) override {
     std::array<uint64_t, 4> wide{};
@@ -253,8 +257,15 @@ class X64 final : public Target {
   }
   // All lanes: a gather clears its mask.
   void gather_all(const Ymm& to, const Mem& from, uint32_t bytes, bool wide);
-  // 32 bytes behind the code.
-  Mem in_memory(const void* data) { return cc_.newConst(asmjit::ConstPoolScope::kLocal, data, 32); }
+  // Behind the code.
+  Mem in_memory(const void* data, size_t bytes = 32) {
+    if (plain_) return cc_.newConst(asmjit::ConstPoolScope::kLocal, data, bytes);
+    if (!constants_ && cc_.newConstPoolNode(&constants_) != asmjit::kErrorOk)
+      throw std::bad_alloc();
+    size_t offset = 0;
+    if (constants_->add(data, bytes, offset) != asmjit::kErrorOk) throw std::bad_alloc();
+    return x86::ptr(constants_->label(), static_cast<int32_t>(offset));
+  }
   Mem everywhere_wide(uint64_t bits) {
     std::array<uint64_t, 4> lanes;
     lanes.fill(bits);
@@ -276,11 +287,15 @@ class X64 final : public Target {
   bool binary_wide(Does does, const Ymm& to, const Ymm& a, const Ymm& b);
   void move_right_wide(const Ymm& to, const Ymm& a, uint32_t by);
 
-  std::unique_ptr<Generator<x86::Compiler>> generator_ = Generator<x86::Compiler>::take();
+  std::unique_ptr<Generator<x86::Compiler, RegistersX64>> generator_ =
+      Generator<x86::Compiler, RegistersX64>::take();
   asmjit::CodeHolder& code_ = generator_->code;
   x86::Compiler& cc_ = generator_->compiler;
   Gp pass_, result_;
   Label end_;
+  bool plain_ = true, lacks_memory_ = false;
+  asmjit::BaseNode* begin_ = nullptr;
+  asmjit::ConstPoolNode* constants_ = nullptr;
 };
 
 }  // namespace kiln::engine
