@@ -48,9 +48,10 @@ def test_functions_of_complex_numbers(ext, kiln_device, place):
     torch.testing.assert_close(ours, mixed(x), rtol=1e-4, atol=1e-4)
 
 
-def test_a_half_is_cudas_too_where_a_range_is_used(ext, kiln_device):
+def test_a_half_is_cudas_too_beside_rare_ops(ext, kiln_device):
     x = torch.arange(5, dtype=torch.float16, device=kiln_device)
     assert torch.equal(ext.halves(x), x / 2)
+    assert not ext.acceptable(x.cpu())
 
 
 def test_tensor_types_of_old(ext):
