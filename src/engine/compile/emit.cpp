@@ -586,7 +586,7 @@ extern "C" bool kiln_allocator_is_fine(const void* assignment) noexcept
 extern "C" bool kiln_allocator_is_fine(const void*) noexcept { return true; }
 
 std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheIndex& cache_index) {
-  for (bool plain : {plan.calls, true}) {
+  for (bool plain : {false, true}) {
     std::unique_ptr<Target> target = make_target();
     // A strip would reach over several rows.
     if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;

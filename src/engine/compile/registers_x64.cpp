@@ -146,6 +146,7 @@ bool RegistersX64::collect(asmjit::BaseNode* begin) {
   instructions_.clear();
   uses_.clear();
   blocks_.clear();
+  calls_.clear();
   leads_.assign(1, 1);
   labels_.assign(cc_->code()->labelCount(), kNone);
   for (asmjit::BaseNode* node = begin->next(); node; node = node->next()) {
@@ -158,6 +159,7 @@ bool RegistersX64::collect(asmjit::BaseNode* begin) {
     auto& inst = *node->as<asmjit::InstNode>();
     const auto first = static_cast<uint32_t>(uses_.size());
     note_uses(inst);
+    if (inst.id() == Inst::kIdCall) calls_.push_back(index);
     instructions_.push_back({&inst, first, static_cast<uint32_t>(uses_.size()) - first});
     leads_.push_back(is_jump(inst));
   }
@@ -332,10 +334,24 @@ void RegistersX64::cut(const Span& span) {
   }
 }
 
+// What a function that is called may change is taken while that happens (X64::call): a value that is
+// needed behind it is in a register of the caller, or in memory.
+void RegistersX64::take_for_calls(bool vectors, size_t words) {
+  for (uint32_t call : calls_) {
+    for (uint32_t at = call * 2 - 6; at < call * 2 + 2; ++at) {
+      for (uint32_t reg = 0; reg < 16; ++reg) {
+        if (vectors || !(kOfTheCaller >> reg & 1))
+          used_[reg * words + at / 64] |= uint64_t{1} << at % 64;
+      }
+    }
+  }
+}
+
 // False: some get none.
-bool RegistersX64::place_all(const std::vector<uint32_t>& registers) {
+bool RegistersX64::place_all(const std::vector<uint32_t>& registers, bool vectors) {
   const size_t words = instructions_.size() * 2 / 64 + 1;
   used_.assign(16 * words, 0);
+  take_for_calls(vectors, words);
   const auto is_free = [&](uint32_t reg) {
     const uint64_t* used = &used_[reg * words];
     return std::none_of(pieces_.begin(), pieces_.end(),
@@ -396,13 +412,13 @@ bool RegistersX64::assign(bool vectors) {
   }
   std::sort(order_.begin(), order_.end());
   std::vector<uint32_t> registers = vectors ? kVectors : kWords;
-  if (place_all(registers)) return true;
+  if (place_all(registers, vectors)) return true;
   // Some are for what comes from memory, none of them a caller's.
   if (vectors)
     registers.resize(registers.size() - kAside);
   else
     registers.erase(registers.begin(), registers.begin() + kAside);
-  place_all(registers);
+  place_all(registers, vectors);
   return find_memory();
 }
 
@@ -476,6 +492,9 @@ void RegistersX64::rewrite(Instruction& at) {
 }
 
 void RegistersX64::save_registers(asmjit::BaseNode* begin) {
+  // A call puts one more word on the stack, and a function begins with half of what it is aligned to.
+  if (!calls_.empty() && std::popcount(saved_) % 2 == 1)
+    saved_ |= 1u << std::countr_zero(kOfTheCaller & ~saved_);
   cc_->setCursor(begin);
   for (uint32_t reg = 0; reg < 16; ++reg) {
     if (saved_ >> reg & 1) cc_->push(x86::gpq(reg));

@@ -78,7 +78,8 @@ class RegistersX64 {
   uint32_t new_span(uint32_t value);
   bool assign(bool vectors);
   void cut(const Span& span);
-  bool place_all(const std::vector<uint32_t>& registers);
+  void take_for_calls(bool vectors, size_t words);
+  bool place_all(const std::vector<uint32_t>& registers, bool vectors);
   bool find_memory();
   void rewrite(Instruction& at);
   void move_from_memory(Instruction& at, const Use& use, uint32_t reg);
@@ -91,6 +92,7 @@ class RegistersX64 {
   std::vector<Instruction> instructions_;
   std::vector<Use> uses_;
   std::vector<Block> blocks_;
+  std::vector<uint32_t> calls_;  // instructions
   std::vector<uint8_t> leads_, is_vector_;        // by instruction, by value
   std::vector<uint32_t> labels_, block_of_;       // by id: the instruction behind it
   std::vector<uint64_t> live_;                    // by block: read, written, live before and behind

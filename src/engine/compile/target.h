@@ -19,7 +19,7 @@ namespace kiln::engine {
 using Reg = asmjit::BaseReg;
 using Label = asmjit::Label;
 
-constexpr size_t kSpilled = 128;
+constexpr size_t kSpilled = 384;
 
 // What a piece of machine code is given, for the lanes of one pass.
 struct Pass {
@@ -58,8 +58,7 @@ class Target {
   virtual uint32_t vector_lanes() const = 0;
   virtual uint32_t vector_count() const = 0;  // registers of the CPU
 
-  // Of the function; pass() holds from here. `plain`: as asmjit has it, which functions need that
-  // call others.
+  // Of the function; pass() holds from here. `plain`: with asmjit's allocator of registers.
   virtual void begin(bool plain) = 0;
   virtual Reg pass() = 0;
   // Ends the function and makes its bytes; false: the code generator failed.

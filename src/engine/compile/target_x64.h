@@ -37,6 +37,16 @@ class X64 final : public Target {
   uint32_t vector_count() const override { return 16; }
 
   void call(const void* handler, Reg warp, const void* op) override {
+    if (!plain_) {  // the allocator knows which registers are lost from the third instruction on
+      cc_.push(x86::rdi);
+      cc_.mov(x86::rdi, x(warp));
+      cc_.mov(x86::rsi, reinterpret_cast<uint64_t>(op));
+      cc_.mov(x86::rax, reinterpret_cast<uint64_t>(handler));
+      cc_.vzeroupper();
+      cc_.call(x86::rax);
+      cc_.pop(x86::rdi);
+      return;
+    }
     // By a register: the code has no addresses of its own.
     Gp function = temporary_word(), data = temporary_word(), next = temporary_word();
     cc_.mov(function, reinterpret_cast<uint64_t>(handler));
