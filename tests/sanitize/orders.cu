@@ -214,7 +214,8 @@ __global__ void five_of_five_good(int* data, int* count, int* out) {
 
 // Three warps read words, the fourth writes a byte of one of them.
 __global__ void byte_of_word(unsigned* words, unsigned* out) {
-  if (warp_of() < 3) out[threadIdx.x] = words[threadIdx.x % 32];  // expect global-race #byte-of-word
+  if (warp_of() < 3)
+    out[threadIdx.x] = words[threadIdx.x % 32];  // expect global-race #byte-of-word
   if (threadIdx.x == 96)
     reinterpret_cast<uint8_t*>(words)[4 * 31 + 3] = 1;  // expect global-race #byte-of-word
 }
@@ -233,12 +234,12 @@ __global__ void bytes_good(uint8_t* bytes, unsigned* out) {
 }
 // All have read plainly what one then changes by an atomic.
 __global__ void atomic_after_reads(int* data, int* out) {
-  out[threadIdx.x] = data[0];               // expect global-race #atomic-after-reads
+  out[threadIdx.x] = data[0];                 // expect global-race #atomic-after-reads
   if (threadIdx.x == 64) atomicAdd(data, 1);  // expect global-race #atomic-after-reads
 }
 // All add, and the third of four reads plainly.
 __global__ void read_after_atomics(int* data, int* out) {
-  atomicAdd(data, 1);                          // expect global-race #read-after-atomics
+  atomicAdd(data, 1);                       // expect global-race #read-after-atomics
   if (threadIdx.x == 64) out[0] = data[0];  // expect global-race #read-after-atomics
 }
 __global__ void atomics_good(int* data, int* out) {
@@ -249,7 +250,7 @@ __global__ void atomics_good(int* data, int* out) {
 // Atomics of two sizes on a common word, of the third warp.
 __global__ void two_atomics(unsigned long long* data) {
   auto* words = reinterpret_cast<unsigned*>(data);
-  if (warp_of() < 2) atomicAdd(words + 1, 1u);  // expect global-race #two-atomics
+  if (warp_of() < 2) atomicAdd(words + 1, 1u);   // expect global-race #two-atomics
   if (threadIdx.x == 64) atomicAdd(data, 1ull);  // expect global-race #two-atomics
 }
 
@@ -289,7 +290,8 @@ __device__ void release(int* flag) {
 }
 __device__ void acquire(int* flag) {
   int seen = 0;
-  while (!seen) asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+  while (!seen)
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
 }
 template <int kWritten>
 __device__ void loads_around_release(int* data, int* flag, int* out) {
@@ -332,7 +334,8 @@ __global__ void load_before_release_good(int* data, int* flag, int* out) {
 __global__ void last_line(const int* data, int* written, int* out) {
   int sum = 0;
 #pragma unroll
-  for (int i = 0; i < 16; ++i) sum += data[32 * i + threadIdx.x % 32];  // expect global-race #last-line
+  for (int i = 0; i < 16; ++i)
+    sum += data[32 * i + threadIdx.x % 32];  // expect global-race #last-line
   out[threadIdx.x] = sum;
   if (threadIdx.x == 97) written[32 * 15 + 4] = 1;  // expect global-race #last-line
 }
