@@ -48,6 +48,11 @@ def test_functions_of_complex_numbers(ext, kiln_device, place):
     torch.testing.assert_close(ours, mixed(x), rtol=1e-4, atol=1e-4)
 
 
+def test_complex_numbers_move_between_lanes(ext, kiln_device):
+    x = torch.randn(32, dtype=torch.complex64, device=kiln_device)
+    torch.testing.assert_close(ext.summed(x), x.sum())
+
+
 def test_a_half_is_cudas_too_beside_rare_ops(ext, kiln_device):
     x = torch.arange(5, dtype=torch.float16, device=kiln_device)
     assert torch.equal(ext.halves(x), x / 2)

@@ -29,6 +29,13 @@ __device__ __forceinline__ T WARP_SHFL_DOWN(T value, unsigned delta, int width =
   return __shfl_down_sync(mask, value, delta, width);
 }
 template <class T>
+__device__ __forceinline__ c10::complex<T> WARP_SHFL_DOWN(c10::complex<T> value, unsigned delta,
+                                                          int width = 32,
+                                                          unsigned mask = 0xffffffff) {
+  return c10::complex<T>(__shfl_down_sync(mask, value.real_, delta, width),
+                         __shfl_down_sync(mask, value.imag_, delta, width));
+}
+template <class T>
 __device__ __forceinline__ T WARP_SHFL_UP(T value, unsigned delta, int width = 32,
                                           unsigned mask = 0xffffffff) {
   return __shfl_up_sync(mask, value, delta, width);
