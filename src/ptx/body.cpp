@@ -55,7 +55,8 @@ class BodyReader {
       if (scopes_.depth() == 1) return cursor_.fail("a '}' without a '{'");
       cursor_.take();
       if (view_scopes_.back().has_check) {
-        const SourceLine caller{caller_.file, caller_.line, 0, 0};
+        const uint32_t call = body_.inlined_calls[source_.call].outer;
+        const SourceLine caller{caller_.file, caller_.line, 0, 0, call};
         fold_view_checks(view_scopes_.back().start, caller, &body_);
       }
       view_scopes_.pop_back();
@@ -159,7 +160,19 @@ class BodyReader {
     }
     source_.outer_file = outer.file;
     source_.outer_line = outer.line;
+    source_.call = caller_.file ? inlined_call(caller_) : 0;
+    call_of_[point] = source_.call;
     return true;
+  }
+
+  // nvcc names the line of a call before what was inlined for it.
+  uint32_t inlined_call(const SourcePoint& at) {
+    const auto outer = call_of_.find(at);
+    const InlinedCall call{at.file, at.line, outer == call_of_.end() ? 0 : outer->second};
+    const auto next = static_cast<uint32_t>(body_.inlined_calls.size());
+    const auto [found, is_new] = calls_.try_emplace(call, next);
+    if (is_new) body_.inlined_calls.push_back(call);
+    return found->second;
   }
 
   bool directive() {
@@ -436,6 +449,8 @@ class BodyReader {
   SourcePoint caller_;  // of the function that source_ was inlined from; file 0: it is not inlined
   static constexpr uint32_t kMostInlined = 64;  // broken input may go in circles
   std::map<SourcePoint, SourcePoint> inlined_from_;
+  std::map<SourcePoint, uint32_t> call_of_;  // SourceLine::call, the latest
+  std::map<InlinedCall, uint32_t> calls_;    // where they are in the body
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 // outlive them.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,8 +25,15 @@ struct SourceLine {
   uint32_t line = 0;
   uint32_t outer_file = 0;
   uint32_t outer_line = 0;
+  uint32_t call = 0;  // the call that this code was inlined for, in Body::inlined_calls; 0: none
 
   bool operator==(const SourceLine&) const = default;
+};
+
+// A call in whose place code stands, and the call that its own function was inlined for.
+struct InlinedCall {
+  uint32_t file = 0, line = 0, outer = 0;
+  auto operator<=>(const InlinedCall&) const = default;
 };
 
 // One element of an initializer: a number, or the address of a symbol (plus an offset).
@@ -116,6 +124,7 @@ struct Body {
   std::vector<Register> registers;
   std::vector<Variable> variables;  // .shared, .local, .param, .global, .const declared inside
   std::vector<Instruction> instructions;
+  std::vector<InlinedCall> inlined_calls = {{}};          // each behind its `outer`; 0: none
   std::unordered_map<std::string_view, uint32_t> labels;  // index of the instruction that follows
   std::unordered_map<std::string_view, std::vector<std::string_view>> branch_targets;
   std::unordered_map<std::string_view, Prototype> prototypes;

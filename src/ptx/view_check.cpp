@@ -52,7 +52,7 @@ Instruction check_of(const Instruction& compare, uint32_t dimension, const Sourc
   number.kind = OperandKind::Integer;
   check.operands = {compare.operands[1], compare.operands[2], number, number};
   check.operands[3].bits = dimension;
-  if (caller.file) check.source = {caller.file, caller.line, caller.file, caller.line};
+  if (caller.file) check.source = {caller.file, caller.line, caller.file, caller.line, caller.call};
   return check;
 }
 

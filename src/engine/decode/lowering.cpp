@@ -559,6 +559,7 @@ void Lowering::finish() {
 
 Status Lowering::run() {
   CHECK_OK(declare());
+  program_.inlined_calls = body_.inlined_calls;
   CHECK_OK(match_forms());
   count_definitions();
   find_stretches();

@@ -130,6 +130,7 @@ struct Program {
   std::vector<Advance> advances;
   bool narrow_rows = false;  // Variant::narrow_rows
   std::vector<Site> sites;
+  std::vector<ptx::InlinedCall> inlined_calls;  // ptx::SourceLine::call
   uint32_t frame_bytes = 0;
   // What a new frame starts with: bytes at offset 0 (scratch, constants); everything beyond is
   // zero.

@@ -239,13 +239,17 @@ void MemoryChecker::left_variable(const FaultEvent& fault, Finding& finding) {
 void MemoryChecker::on(const HostEvent& event) {
   switch (event.kind) {
     case HostKind::Allocate:
-      if (!event.code) freed_.allocated(event.to.at, event.width);
+      if (event.code) break;
+      freed_.allocated(event.to.at, event.width);
+      live_[event.to.at] = event.width;
       break;
     case HostKind::Free:
-      if (event.code)
+      if (event.code) {
         bad_free(event);
-      else
-        freed_.add({event.to.at, event.width, event.call});
+        break;
+      }
+      freed_.add({event.to.at, event.width, event.call});
+      live_.erase(event.to.at);
       break;
     case HostKind::Failed:
       last_failure_ = event.text;
@@ -259,19 +263,30 @@ void MemoryChecker::on(const HostEvent& event) {
   }
 }
 
+bool MemoryChecker::is_inside(uint64_t address) const {
+  auto after = live_.upper_bound(address);
+  if (after == live_.begin()) return false;
+  --after;
+  return address - after->first < after->second;
+}
+
+// Frees of the host have no line: those of one call are told apart by what is wrong.
 void MemoryChecker::bad_free(const HostEvent& event) {
   const FreedMemory::Freed* freed = freed_.find(event.to.at);
   const bool twice = freed && freed->begin == event.to.at;
   const bool on_device = event.by.program != nullptr;
-  const SiteId site = on_device ? collector_.sites().id_of(event.by) : kNoSite;
-  Finding* finding = collector_.found(twice ? Rule::DoubleFree : Rule::InvalidFree, site, kNoSite,
-                                      on_device ? "" : event.call);
-  if (!finding) return;
   const bool other_kind = !twice && event.width != 0;
-  finding->message = fmt::format("{} of {}", event.call,
-                                 twice        ? "memory that was freed before"
-                                 : other_kind ? "memory that another call must free"
-                                              : "a pointer that was not allocated");
+  const bool inside = !twice && !other_kind && is_inside(event.to.at);
+  const SiteId site = on_device ? collector_.sites().id_of(event.by) : kNoSite;
+  const std::string message = fmt::format("{} of {}", event.call,
+                                          twice        ? "memory that was freed before"
+                                          : other_kind ? "memory that another call must free"
+                                          : inside     ? "a pointer inside an allocation"
+                                                       : "a pointer that was not allocated");
+  Finding* finding = collector_.found(twice ? Rule::DoubleFree : Rule::InvalidFree, site, kNoSite,
+                                      on_device ? "" : message);
+  if (!finding) return;
+  finding->message = message;
   if (on_device && collector_.launch()) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(event.by.mask));
     finding->places.push_back(
@@ -288,7 +303,8 @@ void MemoryChecker::bad_free(const HostEvent& event) {
       twice ? "free it once; set the pointer to null behind the free"
       : other_kind
           ? "cudaMallocHost and cudaHostAlloc go with cudaFreeHost, the others with cudaFree"
-          : "free the pointer that the allocation gave, not one inside it";
+      : inside ? "free the pointer that the allocation gave, not one inside it"
+               : "free what an allocation of CUDA gave, and nothing else";
 }
 
 void MemoryChecker::bad_copy(const HostEvent& event) {

@@ -50,11 +50,13 @@ class MemoryChecker : public engine::Sink {
   void left_variable(const engine::FaultEvent& fault, results::Finding& finding);
   void bad_free(const engine::HostEvent& event);
   void bad_copy(const engine::HostEvent& event);
+  bool is_inside(uint64_t address) const;  // of memory that is allocated
 
   Collector& collector_;
   FreedMemory freed_;
-  std::string last_failure_;        // of a call of the host: the refusal of a copy says why
-  std::set<uint32_t> index_lines_;  // line ids that have a finding of a View's index
+  std::map<uint64_t, uint64_t> live_;  // bytes of what is allocated, by its address
+  std::string last_failure_;           // of a call of the host: the refusal of a copy says why
+  std::set<uint32_t> index_lines_;     // line ids that have a finding of a View's index
 };
 
 }  // namespace kiln::watch

@@ -27,22 +27,45 @@ void SiteTable::turn_to(const Program& program) {
   ids_->resize(program.sites.size(), kNoSite);
 }
 
-// A report shows the innermost line that the user wrote: inside atomicAdd() or a View there is
-// nothing to fix. PTX names the innermost line and the one in the kernel.
-static std::vector<results::FindingLine> stack_of(const Program& program, const Site& site) {
-  std::vector<results::FindingLine> stack;
-  const auto& source = site.source;
-  if (source.file == 0) return stack;
-  auto add = [&](uint32_t file, uint32_t line) {
-    stack.push_back({std::string(program.module->file_name(file)), line, ""});
+namespace {
+
+constexpr size_t kMostFrames = 32;
+
+// A report shows the innermost line that the user wrote, and the calls on the way to the kernel:
+// inside atomicAdd() or a View there is nothing to fix. Of what the user did not write, the kernel
+// of a library and the innermost line are left.
+struct Stack {
+  std::vector<results::FindingLine> lines;
+  std::string identity;  // the line to look at, and that of the kernel
+};
+
+Stack stack_of(const Program& program, const Site& site) {
+  Stack out;
+  if (site.source.file == 0) return out;
+  std::vector<results::FindingLine> frames;
+  const auto add = [&](uint32_t file, uint32_t line) {
+    results::FindingLine frame{std::string(program.module->file_name(file)), line, ""};
+    const bool again =
+        !frames.empty() && frames.back().file == frame.file && frames.back().line == frame.line;
+    if (!again) frames.push_back(std::move(frame));
   };
-  add(source.file, source.line);
-  if (source.outer_file && (source.outer_file != source.file || source.outer_line != source.line))
-    add(source.outer_file, source.outer_line);
-  if (stack.size() == 2 && is_system_header(stack[0].file) && !is_system_header(stack[1].file))
-    std::swap(stack[0], stack[1]);
-  return stack;
+  add(site.source.file, site.source.line);
+  const auto& calls = program.inlined_calls;
+  for (uint32_t at = site.source.call; at && frames.size() < kMostFrames; at = calls[at].outer)
+    add(calls[at].file, calls[at].line);
+  const auto is_own = [](const auto& frame) { return !is_system_header(frame.file); };
+  auto first = std::ranges::find_if(frames, is_own);
+  if (first == frames.end()) first = frames.begin();
+  for (auto frame = first; frame != frames.end(); ++frame) {
+    if (frame == first || is_own(*frame) || frame + 1 == frames.end()) out.lines.push_back(*frame);
+  }
+  for (const auto& frame : {out.lines.front(), out.lines.back()})
+    out.identity += fmt::format("{}:{};", frame.file, frame.line);
+  if (first != frames.begin()) out.lines.push_back(frames.front());
+  return out;
 }
+
+}  // namespace
 
 SiteId SiteTable::add(const Program& program, uint32_t index) {
   const Site& site = program.sites[index];
@@ -51,11 +74,11 @@ SiteId SiteTable::add(const Program& program, uint32_t index) {
   // nvcc tells functions of one name in two files apart.
   if (known.function.starts_with("_INTERNAL_"))
     known.function.erase(0, std::min(known.function.find("::") + 2, known.function.size()));
-  known.stack = stack_of(program, site);
+  Stack stack = stack_of(program, site);
+  known.stack = std::move(stack.lines);
   known.ptx_line = site.ptx_line;
   known.opcode = std::string(site.opcode);
-  std::string key;
-  for (const auto& line : known.stack) key += fmt::format("{}:{};", line.file, line.line);
+  std::string key = std::move(stack.identity);
   if (key.empty()) key = fmt::format("{} {}", known.function, known.ptx_line);
   known.line_id = lines_.emplace(key, static_cast<uint32_t>(lines_.size()) + 1).first->second;
   sites_.push_back(std::move(known));

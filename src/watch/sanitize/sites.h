@@ -22,7 +22,7 @@ struct KnownSite {
   std::vector<results::FindingLine> stack;  // as FindingPlace has it, without the text
   uint32_t ptx_line = 0;
   std::string opcode;
-  uint32_t line_id = 0;  // equal for sites of the same stack
+  uint32_t line_id = 0;  // equal for sites of the same line, inlined into the same line of a kernel
 };
 
 class SiteTable {

@@ -230,6 +230,12 @@ TEST_F(Parser, ShowsTheCallInTheKernelsFileThatALineWasInlinedFrom) {
   EXPECT_EQ(b.instructions[1].source.line, 99u) << "line 0 is no line";
   EXPECT_EQ(b.instructions[2].source.line, 21u);
   EXPECT_EQ(b.instructions[2].source.outer_line, 10u) << "both in the file: the kernel's own";
+  // All calls on the way, the innermost first.
+  const InlinedCall& inner = b.inlined_calls.at(b.instructions[0].source.call);
+  EXPECT_EQ(inner.line, 20u);
+  EXPECT_EQ(b.inlined_calls.at(inner.outer).line, 10u);
+  EXPECT_EQ(b.inlined_calls.at(inner.outer).outer, 0u);
+  EXPECT_EQ(b.instructions[2].source.call, inner.outer) << "the same call";
 }
 
 TEST_F(Parser, MistakesAreNamedWithTheirPlace) {

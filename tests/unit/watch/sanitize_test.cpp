@@ -32,7 +32,8 @@ struct Recorded {
       site.opcode = "shfl.sync.down.b32";
       program.sites.push_back(site);
     }
-    program.sites[3].source = {2, 300, 1, 11};
+    program.sites[3].source = {2, 300, 1, 11, 1};
+    program.inlined_calls = {{}, {1, 11, 0}};
     program.shared_variables = {{"_ZZ1kPfE4tile", 16, 128}, {"more", 0, 0}};
     launch.program = &program;
     launch.number = 3;
@@ -56,6 +57,28 @@ struct Recorded {
   MemoryMap memory;
   LaunchEvent launch;
 };
+
+// From a function in a header of the user's, which calls one of the toolkit's.
+TEST(SiteTable, NamesTheCallsOnTheWayToTheKernel) {
+  Recorded r;
+  r.module.files[3] = "/a/helpers.cuh";
+  r.program.inlined_calls = {{}, {1, 11, 0}, {3, 40, 1}, {2, 280, 2}, {3, 41, 1}, {2, 280, 4}};
+  for (uint32_t call : {3u, 3u, 5u}) {
+    Site site;
+    site.source = {2, 300, 1, 11, call};
+    r.program.sites.push_back(site);
+  }
+  SiteTable table;
+  const auto at = [&](uint32_t site) -> const KnownSite& {
+    return table[table.id_of(r.actor(site, 1))];
+  };
+  std::vector<std::pair<std::string, int64_t>> lines;
+  for (const auto& each : at(4).stack) lines.emplace_back(each.file, each.line);
+  EXPECT_EQ(lines, (std::vector<std::pair<std::string, int64_t>>{
+                       {"/a/helpers.cuh", 40}, {"/a/k.cu", 11}, {r.module.file_name(2), 300}}));
+  EXPECT_EQ(at(4).line_id, at(5).line_id);
+  EXPECT_NE(at(4).line_id, at(6).line_id);
+}
 
 TEST(Collector, KeepsOneFindingForAPairOfLines) {
   Recorded r;
