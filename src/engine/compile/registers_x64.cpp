@@ -75,9 +75,7 @@ void set(Operand_& operand, bool is_register, bool is_base, uint32_t id) {
     operand.as<x86::Mem>().setIndexId(id);
 }
 
-bool is_jump(const asmjit::InstNode& node) {
-  return node.opCount() == 1 && node.op(0).isLabel();
-}
+bool is_jump(const asmjit::InstNode& node) { return node.opCount() == 1 && node.op(0).isLabel(); }
 
 }  // namespace
 
@@ -85,8 +83,8 @@ RegistersX64::Accesses RegistersX64::look_up(const asmjit::InstNode& node, uint6
   Accesses out;
   out.key = key;
   asmjit::InstRWInfo all;
-  asmjit::InstAPI::queryRWInfo(asmjit::Arch::kX64, node.baseInst(), node.operands(),
-                               node.opCount(), &all);
+  asmjit::InstAPI::queryRWInfo(asmjit::Arch::kX64, node.baseInst(), node.operands(), node.opCount(),
+                               &all);
   bool has_memory = moves_bits(node.id());
   for (uint32_t i = 0; i < node.opCount(); ++i) {
     has_memory |= node.op(i).isMem();
@@ -260,9 +258,8 @@ void RegistersX64::find_spans_of(Instruction& at, uint32_t index, float weight) 
   }
   for (Use* use = first; use != last; ++use) {
     if (!use->writes || use->reads || current_[use->value] == kNone) continue;
-    const bool is_read = std::any_of(first, last, [&](const Use& other) {
-      return other.value == use->value && other.reads;
-    });
+    const bool is_read = std::any_of(
+        first, last, [&](const Use& other) { return other.value == use->value && other.reads; });
     if (is_read) continue;  // it goes on in its place
     add_range(use->span, index * 2 + 1, end_[use->value]);
     current_[use->value] = kNone;
@@ -334,8 +331,8 @@ void RegistersX64::cut(const Span& span) {
   }
 }
 
-// What a function that is called may change is taken while that happens (X64::call): a value that is
-// needed behind it is in a register of the caller, or in memory.
+// What a function that is called may change is taken while that happens (X64::call): a value that
+// is needed behind it is in a register of the caller, or in memory.
 void RegistersX64::take_for_calls(bool vectors, size_t words) {
   for (uint32_t call : calls_) {
     for (uint32_t at = call * 2 - 6; at < call * 2 + 2; ++at) {
@@ -364,9 +361,9 @@ bool RegistersX64::place_all(const std::vector<uint32_t>& registers, bool vector
     cut(span);
     // A register that it is copied from or to saves the copy.
     const int like = span.like == index ? -1 : spans_[span.like].place;
-    auto found = like < 0 ? registers.end()
-                          : std::find(registers.begin(), registers.end(),
-                                      static_cast<uint32_t>(like));
+    auto found = like < 0
+                     ? registers.end()
+                     : std::find(registers.begin(), registers.end(), static_cast<uint32_t>(like));
     if (found == registers.end() || !is_free(*found))
       found = std::find_if(registers.begin(), registers.end(), is_free);
     if (found == registers.end()) {
@@ -481,9 +478,9 @@ void RegistersX64::rewrite(Instruction& at) {
       folded = true;
       continue;
     }
-    move_from_memory(at, use,
-                     is_vector_[span.value] ? kVectors[kVectors.size() - kAside + vectors++]
-                                            : kWords[words++]);
+    move_from_memory(
+        at, use,
+        is_vector_[span.value] ? kVectors[kVectors.size() - kAside + vectors++] : kWords[words++]);
   }
   if (!is_copy(node) || !(node.op(0) == node.op(1))) return;
   // One of 32 bits clears the others.
@@ -492,7 +489,8 @@ void RegistersX64::rewrite(Instruction& at) {
 }
 
 void RegistersX64::save_registers(asmjit::BaseNode* begin) {
-  // A call puts one more word on the stack, and a function begins with half of what it is aligned to.
+  // A call puts one more word on the stack, and a function begins with half of what it is aligned
+  // to.
   if (!calls_.empty() && std::popcount(saved_) % 2 == 1)
     saved_ |= 1u << std::countr_zero(kOfTheCaller & ~saved_);
   cc_->setCursor(begin);

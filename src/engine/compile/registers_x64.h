@@ -92,11 +92,11 @@ class RegistersX64 {
   std::vector<Instruction> instructions_;
   std::vector<Use> uses_;
   std::vector<Block> blocks_;
-  std::vector<uint32_t> calls_;  // instructions
-  std::vector<uint8_t> leads_, is_vector_;        // by instruction, by value
-  std::vector<uint32_t> labels_, block_of_;       // by id: the instruction behind it
-  std::vector<uint64_t> live_;                    // by block: read, written, live before and behind
-  std::vector<Span> spans_;                       // first those that live from block to block
+  std::vector<uint32_t> calls_;              // instructions
+  std::vector<uint8_t> leads_, is_vector_;   // by instruction, by value
+  std::vector<uint32_t> labels_, block_of_;  // by id: the instruction behind it
+  std::vector<uint64_t> live_;               // by block: read, written, live before and behind
+  std::vector<Span> spans_;                  // first those that live from block to block
   std::vector<Range> ranges_;
   std::vector<uint32_t> current_, end_, opened_;  // by value: its span, and where a range ends
   std::vector<std::pair<float, uint32_t>> order_;
