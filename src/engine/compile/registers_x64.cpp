@@ -20,12 +20,12 @@ using asmjit::Operand;
 using asmjit::Operand_;
 namespace Inst = x86::Inst;
 
-constexpr uint32_t kNone = ~uint32_t{0};
+constexpr uint32_t kNowhere = ~uint32_t{0};
 // RSP and RDI are taken. Those that a caller wants back come last.
 const std::vector<uint32_t> kWords = {0, 1, 2, 6, 8, 9, 10, 11, 3, 5, 12, 13, 14, 15};
 const std::vector<uint32_t> kVectors = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 constexpr uint32_t kOfTheCaller = 1u << 3 | 1u << 5 | 0xf000u;
-constexpr uint32_t kAside = 3;  // registers for what comes from memory, where there is any
+constexpr uint32_t kForMemory = 3;  // registers for what comes from memory, where there is any
 
 bool is_gather(uint32_t id) {
   return id == Inst::kIdVpgatherdd || id == Inst::kIdVpgatherqd || id == Inst::kIdVpgatherqq;
@@ -146,7 +146,7 @@ bool RegistersX64::collect(asmjit::BaseNode* begin) {
   blocks_.clear();
   calls_.clear();
   leads_.assign(1, 1);
-  labels_.assign(cc_->code()->labelCount(), kNone);
+  labels_.assign(cc_->code()->labelCount(), kNowhere);
   for (asmjit::BaseNode* node = begin->next(); node; node = node->next()) {
     const auto index = static_cast<uint32_t>(instructions_.size());
     if (node->isLabel()) {
@@ -226,7 +226,7 @@ void RegistersX64::find_live() {
 
 uint32_t RegistersX64::new_span(uint32_t value) {
   const auto index = static_cast<uint32_t>(spans_.size());
-  spans_.push_back({value, index, index, kNone});
+  spans_.push_back({value, index, index, kNowhere});
   return index;
 }
 
@@ -245,28 +245,28 @@ void RegistersX64::open(uint32_t value, uint32_t span, uint32_t end) {
 void RegistersX64::find_spans_of(Instruction& at, uint32_t index, float weight) {
   Use* const first = uses_.data() + at.first;
   Use* const last = first + at.count;
-  if (at.count != 0 && first->writes && !first->reads && current_[first->value] == kNone &&
+  if (at.count != 0 && first->writes && !first->reads && current_[first->value] == kNowhere &&
       is_pure(*at.node)) {
     at.unread = true;
     return;
   }
   for (Use* use = first; use != last; ++use) {
     if (!use->writes) continue;
-    if (current_[use->value] == kNone) open(use->value, new_span(use->value), index * 2 + 2);
+    if (current_[use->value] == kNowhere) open(use->value, new_span(use->value), index * 2 + 2);
     use->span = current_[use->value];
     spans_[use->span].weight += weight;
   }
   for (Use* use = first; use != last; ++use) {
-    if (!use->writes || use->reads || current_[use->value] == kNone) continue;
+    if (!use->writes || use->reads || current_[use->value] == kNowhere) continue;
     const bool is_read = std::any_of(
         first, last, [&](const Use& other) { return other.value == use->value && other.reads; });
     if (is_read) continue;  // it goes on in its place
     add_range(use->span, index * 2 + 1, end_[use->value]);
-    current_[use->value] = kNone;
+    current_[use->value] = kNowhere;
   }
   for (Use* use = first; use != last; ++use) {
     if (!use->reads) continue;
-    if (current_[use->value] == kNone)
+    if (current_[use->value] == kNowhere)
       open(use->value, new_span(use->value), index * 2 + (use->late ? 2 : 1));
     use->span = current_[use->value];
     spans_[use->span].weight += weight;
@@ -291,8 +291,8 @@ void RegistersX64::find_spans_of(size_t b) {
     find_spans_of(instructions_[i], i, kWeights[std::min(block.depth, 4u)]);
   for (uint32_t v : opened_) {
     const uint32_t span = current_[v];
-    if (span == kNone) continue;
-    current_[v] = kNone;
+    if (span == kNowhere) continue;
+    current_[v] = kNowhere;
     add_range(v, block.begin * 2, end_[v]);
     if (span == v) continue;
     spans_[span].joined = v;  // it comes from another block
@@ -305,7 +305,7 @@ void RegistersX64::find_spans() {
   spans_.clear();
   ranges_.clear();
   for (uint32_t v = 0; v < count; ++v) new_span(v);
-  current_.assign(count, kNone);
+  current_.assign(count, kNowhere);
   end_.assign(count, 0);
   for (size_t b = blocks_.size(); b-- > 0;) find_spans_of(b);
   for (Use& use : uses_) use.span = spans_[use.span].joined;
@@ -320,7 +320,7 @@ void RegistersX64::find_spans() {
 // As words of a set of places in time.
 void RegistersX64::cut(const Span& span) {
   pieces_.clear();
-  for (uint32_t r = span.ranges; r != kNone; r = ranges_[r].next) {
+  for (uint32_t r = span.ranges; r != kNowhere; r = ranges_[r].next) {
     const uint32_t begin = ranges_[r].begin, last = ranges_[r].end - 1;
     for (uint32_t w = begin / 64; w <= last / 64; ++w) {
       uint64_t mask = ~uint64_t{0};
@@ -401,9 +401,9 @@ bool RegistersX64::assign(bool vectors) {
   order_.clear();
   for (uint32_t i = 0; i < spans_.size(); ++i) {
     const Span& span = spans_[i];
-    if (span.ranges == kNone || is_vector_[span.value] != vectors) continue;
+    if (span.ranges == kNowhere || is_vector_[span.value] != vectors) continue;
     uint32_t length = 0;
-    for (uint32_t r = span.ranges; r != kNone; r = ranges_[r].next)
+    for (uint32_t r = span.ranges; r != kNowhere; r = ranges_[r].next)
       length += ranges_[r].end - ranges_[r].begin;
     order_.push_back({-span.weight / static_cast<float>(length), i});
   }
@@ -412,9 +412,9 @@ bool RegistersX64::assign(bool vectors) {
   if (place_all(registers, vectors)) return true;
   // Some are for what comes from memory, none of them a caller's.
   if (vectors)
-    registers.resize(registers.size() - kAside);
+    registers.resize(registers.size() - kForMemory);
   else
-    registers.erase(registers.begin(), registers.begin() + kAside);
+    registers.erase(registers.begin(), registers.begin() + kForMemory);
   place_all(registers, vectors);
   return find_memory();
 }
@@ -478,9 +478,9 @@ void RegistersX64::rewrite(Instruction& at) {
       folded = true;
       continue;
     }
-    move_from_memory(
-        at, use,
-        is_vector_[span.value] ? kVectors[kVectors.size() - kAside + vectors++] : kWords[words++]);
+    move_from_memory(at, use,
+                     is_vector_[span.value] ? kVectors[kVectors.size() - kForMemory + vectors++]
+                                            : kWords[words++]);
   }
   if (!is_copy(node) || !(node.op(0) == node.op(1))) return;
   // One of 32 bits clears the others.
