@@ -56,7 +56,7 @@ def test_complex_numbers_move_between_lanes(ext, kiln_device):
 def test_a_half_is_cudas_too_beside_rare_ops(ext, kiln_device):
     x = torch.arange(5, dtype=torch.float16, device=kiln_device)
     assert torch.equal(ext.halves(x), x / 2)
-    assert not ext.acceptable(x.cpu())
+    assert not ext.acceptable(x.cpu()) and not ext.acceptable_inside(x.cpu())
 
 
 def test_tensor_types_of_old(ext):

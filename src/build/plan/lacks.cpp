@@ -146,7 +146,9 @@ std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan) {
     if (place.ends_with("fatal")) place.resize(place.size() - 5);
     while (place.ends_with(':') || place.ends_with(' ')) place.pop_back();
     std::string symbol = symbol_in(message);
-    if (symbol.empty()) symbol = text::trim(message);
+    // `name followed by "::" must be a class or namespace name` quotes no name.
+    if (std::none_of(symbol.begin(), symbol.end(), is_word))
+      symbol = text::trim(message.starts_with("error: ") ? message.substr(7) : message);
     Lack lack{plan.sources[0].shown, place, symbol};
     lack.message = message;
     for (const Source& source : plan.sources)

@@ -2,9 +2,11 @@
 // Functions of complex numbers, in a kernel and on the host, and other names that torch's headers
 // bring along: cuda::std's, ranges of loops, tensor types of old.
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/detail/KernelUtils.h>
 #include <torch/extension.h>
 
 #include <ATen/cuda/DeviceUtils.cuh>
+#include <ATen/native/cuda/GridSampler.cuh>
 
 using cfloat = c10::complex<float>;
 
@@ -28,7 +30,7 @@ __global__ void halve(const at::Half* x, at::Half* y, int64_t n) {
 }
 
 cuda::std::pair<dim3, dim3> shape(int64_t n) {
-  return cuda::std::make_pair(dim3((n + 63) / 64), dim3(64));
+  return cuda::std::make_pair(dim3(at::cuda::detail::GET_BLOCKS(n, 64)), dim3(64));
 }
 
 torch::Tensor in_kernel(torch::Tensor x) {
@@ -69,6 +71,9 @@ torch::Tensor of_old(int64_t n, bool gpu) {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("in_kernel", &in_kernel);
+  m.def("acceptable_inside", [](torch::Tensor x) {
+    return at::native::cudnn_is_acceptable(x) || !at::native::canUse32BitIndexMath(x);
+  });
   m.def("acceptable", &acceptable);
   m.def("halves", &halves);
   m.def("summed", &summed);

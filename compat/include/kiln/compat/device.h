@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do ATen/cuda/DeviceUtils.cuh and detail/KernelUtils.h give to device code? Shuffles by THC's
-// names, and a loop over more elements than there are threads.
+// names, a loop over more elements than there are threads, and the number of blocks for it.
 #pragma once
 
 #include <kiln/compat/check.h>
@@ -10,6 +10,22 @@
   for (index_type i = kiln_first_##i; kiln_first_##i < (n);                  \
        kiln_first_##i += blockDim.x * gridDim.x, i = kiln_first_##i)
 #define CUDA_KERNEL_LOOP(i, n) CUDA_KERNEL_LOOP_TYPE(i, n, int)
+
+namespace at {
+namespace cuda {
+namespace detail {
+inline namespace kc {
+constexpr int CUDA_NUM_THREADS = 1024;
+inline int GET_BLOCKS(int64_t n, int64_t threads = CUDA_NUM_THREADS) {
+  TORCH_INTERNAL_ASSERT(n > 0, "CUDA kernel launch blocks must be positive, but got N=", n);
+  const int64_t blocks = (n - 1) / threads + 1;
+  TORCH_INTERNAL_ASSERT(blocks <= INT32_MAX, "Can't schedule too many blocks on CUDA device");
+  return static_cast<int>(blocks);
+}
+}  // namespace kc
+}  // namespace detail
+}  // namespace cuda
+}  // namespace at
 
 #ifdef __CUDACC__
 inline namespace kiln_compat_device {
