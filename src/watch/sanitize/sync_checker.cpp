@@ -106,6 +106,8 @@ void SyncChecker::on(const SyncEvent& event) {
     passes(event);
   } else if (event.kind == SyncKind::Warp || event.kind == SyncKind::Exchange) {
     exchanges(event);
+  } else if (event.kind == SyncKind::Cluster) {
+    meets_others(event.by);
   } else if (event.kind == SyncKind::Block) {
     if (event.completed && !event.by.program)
       completes(event);
@@ -131,10 +133,14 @@ void SyncChecker::arrives(const SyncEvent& event) {
 
 void SyncChecker::completes(const SyncEvent& event) {
   BlockState& state = block(event.by.block);
-  std::vector<Arrival>& arrivals = state.completed[event.id % 16];
+  const uint32_t id = event.id % 16;
+  check_phases(event.by.block, id, state);
+  std::vector<Arrival>& arrivals = state.completed[id];
   arrivals.clear();
-  arrivals.swap(state.barriers[event.id % 16]);
+  arrivals.swap(state.barriers[id]);
   if (arrivals.empty()) return;
+  state.completed_at[id] = ++state.now;
+  for (const Arrival& each : arrivals) state.synced[each.warp % kWarpSize] = state.now;
   check_counts(event.by.block, event.id, arrivals);
   std::set<uint32_t> warps;
   bool divergent = false;
@@ -252,6 +258,26 @@ void SyncChecker::check_counts(uint64_t number, uint32_t id, const std::vector<A
       finding->places.push_back(
           collector_.place(each->site, first_of(number, each->warp, each->mask), counted(*each)));
     finding->advice = "give all that arrive and wait at one barrier the same count";
+    return;
+  }
+}
+
+void SyncChecker::meets_others(const Actor& by) {
+  BlockState& state = block(by.block);
+  state.synced[by.warp % kWarpSize] = ++state.now;
+}
+
+// Two groups that count differently, each for itself, happened to come one after the other. Who has
+// met nobody since the phase before may come in the middle of it in another run.
+void SyncChecker::check_phases(uint64_t number, uint32_t id, const BlockState& state) {
+  const std::vector<Arrival>& before = state.completed[id];
+  if (before.empty()) return;
+  for (const Arrival& each : state.barriers[id]) {
+    if (state.synced[each.warp % kWarpSize] >= state.completed_at[id]) continue;
+    const auto other = std::ranges::find_if(
+        before, [&](const Arrival& one) { return one.expected != each.expected; });
+    if (other == before.end()) continue;
+    check_counts(number, id, {each, *other});
     return;
   }
 }
@@ -432,6 +458,7 @@ void SyncChecker::report_early(uint64_t number, BlockState& state, const Mbarrie
 void SyncChecker::on(const MbarrierEvent& event) {
   if (!collector_.launch()) return;
   BlockState& state = block(event.by.block);
+  if (event.step == MbarrierStep::Test && event.passed) meets_others(event.by);
   if (event.address & kPeerBits) peers_arrive_ = true;
   if (peers_arrive_) return;
   const auto found = state.mbarriers.find(event.address);

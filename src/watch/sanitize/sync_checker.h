@@ -22,13 +22,18 @@ class SyncChecker : public engine::Sink {
   explicit SyncChecker(Collector& collector) : collector_(collector) {}
 
   uint32_t wanted() const override {
-    return engine::kSyncEvents | engine::kMbarrierEvents | engine::kBlockEvents;
+    return engine::kSyncEvents | engine::kMbarrierEvents | engine::kBlockEvents |
+           engine::kFenceEvents;
   }
   void on(const engine::LaunchEvent& event) override;
   void on(const engine::BlockEvent& event) override;
   void on(const engine::SyncEvent& event) override;
   void on(const engine::ExitEvent& event) override;
   void on(const engine::MbarrierEvent& event) override;
+  // A fence may bring what others did.
+  void on(const engine::FenceEvent& event) override {
+    if (collector_.launch()) meets_others(event.by);
+  }
   // Adds to a deadlock what is known of its barriers.
   bool recovers(const engine::FaultEvent& fault) override;
 
@@ -64,6 +69,9 @@ class SyncChecker : public engine::Sink {
   struct BlockState {
     std::array<std::vector<Arrival>, 16> barriers;
     std::array<std::vector<Arrival>, 16> completed;  // those of the phase before
+    std::array<uint32_t, 16> completed_at = {};      // when, counted in phases of the block
+    uint32_t now = 0;
+    std::array<uint32_t, engine::kWarpSize> synced = {};  // by warp: when it last met others
     std::vector<Ended> ended;
     std::vector<Passed> passed;
     std::vector<uint32_t> alive;  // by warp
@@ -83,6 +91,8 @@ class SyncChecker : public engine::Sink {
   void missing_lanes(uint64_t number, const BlockState& state, const Arrival& arrival,
                      uint32_t missing);
   void check_counts(uint64_t number, uint32_t id, const std::vector<Arrival>& arrivals);
+  void check_phases(uint64_t number, uint32_t id, const BlockState& state);
+  void meets_others(const engine::Actor& by);
   void explain_deadlock(const engine::FaultEvent& fault);
   // Of a deadlock. True: it was reported as the cause.
   bool explain_by_counts(uint64_t number, const BlockState& state);
