@@ -127,7 +127,7 @@ class Programs:
     def loop(self, name: str) -> float | None:
         if name not in succeed([str(self.loops)]).split():
             return None
-        runs = [succeed([str(self.loops), name, "5"]).split() for _ in range(3)]
+        runs = [succeed([str(self.loops), name, str(TIMES.get(name, 5))]).split() for _ in range(3)]
         return min(float(run[1]) for run in runs)
 
 
