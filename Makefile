@@ -4,7 +4,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean docs format test tidy wheel \
-  fuzz test-asan test-limits test-long test-programs-asan test-python-long test-sanitize test-staleness test-storm \
+  fuzz test-asan test-limits test-long test-programs-asan test-python-long test-sanitize test-shipped \
+  test-staleness test-storm \
   test-tsan test-qemu test-ray test-torch-versions test-triton-versions test-wheel-versions \
   bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
 
@@ -28,6 +29,7 @@ help:
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-python-long     the Python tests that take too long for make test"
 	@echo "make test-sanitize        kiln sanitize on all of tests/sanitize, in five orders of blocks and warps"
+	@echo "make test-shipped         the units and commands as they ship: every level of CPU, all optimised"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
 	@echo "make test-storm           20 processes that edit, build, load, clear and get killed for ten minutes"
 	@echo "make test-tsan            the units of engine, build and measure under TSan"
@@ -67,12 +69,13 @@ docs:
 # The compiler works while pip downloads; a build that fails here is reported by the step of the same name.
 test:
 	@tools/bootstrap build
-	@mkdir -p build/logs; tools/build release >build/logs/build-ahead.log 2>&1 & ahead=$$!; \
+	@mkdir -p build/logs; tools/build --to-test release >build/logs/build-ahead.log 2>&1 & ahead=$$!; \
 	  tools/bootstrap test; status=$$?; wait $$ahead; exit $$status
 	@tools/test
 
 # Each goes on where another failed; the last line says which ones did.
-LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-sanitize test-staleness test-storm test-tsan
+LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-sanitize test-shipped \
+  test-staleness test-storm test-tsan
 test-long:
 	@tools/bootstrap test
 	@tools/long-tests $(LONG)
@@ -169,6 +172,11 @@ test-sanitize:
 	@tools/build release
 	@source build/environment && python3 tests/sanitize/catalogue.py build/release/stage/kiln/bin/kiln \
 	  $(filter-out %/seeded.cu,$(wildcard tests/sanitize/*.cu)) --schedules 5
+
+test-shipped:
+	@tools/bootstrap test
+	@tools/build release
+	@source build/environment && ctest --preset release -j $$(nproc) --no-tests=error
 
 test-tsan:
 	@tools/bootstrap build

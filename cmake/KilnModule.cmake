@@ -63,7 +63,8 @@ function(kiln_module name)
   if(KILN_UNITY)
     set_target_properties(kiln_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
-  if(KILN_QUICK AND NOT name MATCHES "^(engine|watch)$")
+  # Kernels take the time of a test; the rest of it takes longer to compile well than to run.
+  if((KILN_QUICK OR NOT KILN_SHIPS) AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT name MATCHES "^(engine|watch)$")
     target_compile_options(kiln_${name} PRIVATE -O1)
   endif()
   # The engine's library has of these what it calls, and no more: much of them is for the command.

@@ -120,6 +120,7 @@ def test_kiln_bench_of_python(scaled):
     assert "times" in result.times_ns and "equal to times" in result.json["correct"]
 
 
+@pytest.mark.long
 def test_the_commands_take_it_too(command, scaled, tmp_path):
     def run(*words: str) -> subprocess.CompletedProcess:
         return subprocess.run(

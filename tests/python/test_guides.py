@@ -126,8 +126,10 @@ def environment(command: Path) -> dict[str, str]:
     }
 
 
+# Half a minute of one core each: profilers that start anew, and every project of the gallery.
+SLOW = {"docs/gallery.md", "docs/guide/profile.md"}
 RUN = [
-    pytest.param(page, id=name_of(page))
+    pytest.param(page, id=name_of(page), marks=[pytest.mark.long] if name_of(page) in SLOW else [])
     for page in PAGES
     if any(block.language == "sh" and not block.excuse for block in blocks_of(page.read_text()))
 ]

@@ -22,7 +22,14 @@ def test_there_are_lessons():
     assert all(f"({lesson.name})" in index for lesson in LESSONS)
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+# The lesson on tuning builds and runs every variant: as long as three others.
+RUN = [
+    pytest.param(path, marks=[pytest.mark.long] if path.stem == "09-tuning" else [])
+    for path in LESSONS
+]
+
+
+@pytest.mark.parametrize("lesson", RUN, ids=lambda path: path.stem)
 def test_a_lesson_shows_what_its_page_says(command, lesson):
     if not (TOOLS / "nbclient").is_dir():
         pytest.skip(f"{TOOLS} has no nbclient; `tools/bootstrap test` installs it")

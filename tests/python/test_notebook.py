@@ -109,6 +109,7 @@ def cells_of_the_guide() -> dict[str, str]:
     return {cell.partition("\n")[0] + f" ({number})": cell for number, cell in enumerate(cells)}
 
 
+@pytest.mark.long
 def test_the_cells_of_the_guide_run(command, tmp_path):
     if not (TOOLS / "nbclient").is_dir():
         pytest.skip(f"{TOOLS} has no nbclient; `tools/bootstrap test` installs it")

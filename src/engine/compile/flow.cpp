@@ -11,7 +11,7 @@
 namespace kiln::engine {
 namespace {
 
-bool is_branch(const Meaning* meaning) {
+bool branches(const Meaning* meaning) {
   return meaning && (meaning->does == Does::Branch || meaning->does == Does::BranchIf ||
                      meaning->does == Does::BranchUnless);
 }
@@ -26,7 +26,7 @@ bool is_store(const Meaning* meaning) {
 
 // What a phase may hold besides branches.
 bool fits(const Meaning* meaning) {
-  return meaning && !is_branch(meaning) && !is_store(meaning) &&
+  return meaning && !branches(meaning) && !is_store(meaning) &&
          meaning->does != Does::BranchIndexed;
 }
 
@@ -36,7 +36,7 @@ bool writes_d(const Op& op, const Meaning* meaning) {
   if (meaning && meaning->does == Does::BranchIndexed) return false;
   if (is_warpwide(meaning)) return false;  // see Meaning::touches
   if (is_atomic(meaning)) return op.y != 0;
-  if (meaning) return !is_branch(meaning) && !is_store(meaning);
+  if (meaning) return !branches(meaning) && !is_store(meaning);
   return op.effect != Effect::MaskAware;
 }
 
@@ -113,7 +113,7 @@ void Flow::find_leaders() {
   leader_[program_.warp_start] = true;
   for (uint32_t i = 0; i < program_.ops.size(); ++i) {
     if (program_.ops[i].target) leader_[index_of(program_.ops[i].target)] = true;
-    if (meanings_[i] && !is_branch(meanings_[i])) continue;
+    if (meanings_[i] && !branches(meanings_[i])) continue;
     for (uint32_t next : followers(i)) leader_[next] = true;
   }
 }
@@ -263,7 +263,7 @@ bool Flow::is_whole(const Phase& phase) const {
       program_.has_calls || program_.has_barrier || program_.local_bytes)
     return false;
   for (uint32_t i = phase.begin; i < phase.end; ++i) {
-    if (!is_branch(meanings_[i])) continue;
+    if (!branches(meanings_[i])) continue;
     const uint32_t target = index_of(program_.ops[i].target);
     if (target <= i || (target >= phase.end && !is_end(target))) return false;
   }
@@ -300,8 +300,8 @@ bool Flow::is_loop(uint32_t begin, uint32_t end, bool stores) const {
   if (!fits(meanings_[begin])) return false;  // its first Op is replaced, which no branch may be
   for (uint32_t i = begin; i < end; ++i) {
     const bool known = fits(meanings_[i]) || (stores && is_store(meanings_[i]));
-    if (!is_branch(meanings_[i]) && !known) return false;
-    if (is_branch(meanings_[i]) && program_.ops[i].y) return false;  // it waits for somebody
+    if (!branches(meanings_[i]) && !known) return false;
+    if (branches(meanings_[i]) && program_.ops[i].y) return false;  // it waits for somebody
   }
   return cut(begin, end) == end;
 }
@@ -309,7 +309,7 @@ bool Flow::is_loop(uint32_t begin, uint32_t end, bool stores) const {
 void Flow::add_loops(bool stores, std::vector<bool>& taken, std::vector<Phase>& to) const {
   std::vector<Phase> loops;
   for (uint32_t i = program_.warp_start; i < program_.ops.size(); ++i) {
-    if (!is_branch(meanings_[i]) || index_of(program_.ops[i].target) > i) continue;
+    if (!branches(meanings_[i]) || index_of(program_.ops[i].target) > i) continue;
     const uint32_t begin = index_of(program_.ops[i].target);
     if (begin >= program_.warp_start && is_loop(begin, i + 1, stores))
       loops.push_back({begin, i + 1, true, stores, true});
@@ -332,7 +332,7 @@ Phase Flow::run_from(uint32_t begin, const std::vector<bool>& taken) const {
     if (fits(meanings_[end])) continue;
     if (end == begin) break;  // its first Op is replaced, which no branch may be
     if (is_store(meanings_[end])) continue;
-    if (!is_branch(meanings_[end]) || program_.ops[end].y) break;  // y: it waits for somebody
+    if (!branches(meanings_[end]) || program_.ops[end].y) break;  // y: it waits for somebody
     if (index_of(program_.ops[end].target) > end) continue;
     if (index_of(program_.ops[end].target) < begin) ++end;
     break;
@@ -341,7 +341,7 @@ Phase Flow::run_from(uint32_t begin, const std::vector<bool>& taken) const {
   Phase out{begin, end};
   for (uint32_t i = begin; i < end; ++i) {
     out.stores |= is_store(meanings_[i]);
-    out.branches |= is_branch(meanings_[i]);
+    out.branches |= branches(meanings_[i]);
   }
   return out;
 }
