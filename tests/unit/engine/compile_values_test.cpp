@@ -15,7 +15,7 @@ const std::string kBegin =
     "add.s64 %rd4, %rd1, %rd3; mul.wide.u32 %rd5, %r5, 16; add.s64 %rd6, %rd2, %rd5;\n";
 
 // In blocks of every shape, with all bits of the interpreter's.
-void expect_same(const std::string& body, bool has_to_compile = true) {
+void expect_same_values(const std::string& body, bool has_to_compile = true) {
   const std::string text = kernel_text("u64 p, u64 q, u32 n", kBegin + body);
   for (KilnDim3 block : kShapes) {
     for (uint32_t n : {3u, 20u}) {
@@ -37,7 +37,7 @@ TEST(CompiledValues, OperationsOnBits) {
         "bfe.s32 %r11, %r10, 3, %r7;", "dp4a.u32.u32 %r11, %r10, %r12, %r7;",
         "dp4a.s32.s32 %r11, %r10, %r12, %r7;", "lop3.b32 %r11, %r10, %r12, %r7, 0x96;",
         "prmt.b32 %r11, %r10, %r12, 0x6143;", "shf.l.wrap.b32 %r11, %r10, %r12, %r7;"}) {
-    expect_same(
+    expect_same_values(
         fmt::format("mov.u32 %r6, 0; mov.u32 %r7, %r1; mov.u32 %r12, 77;\n"
                     "L: ld.global.u32 %r10, [%rd4]; {} xor.b32 %r12, %r12, %r11;"
                     "mad.lo.u32 %r7, %r7, 3, %r11; add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1;"
@@ -59,7 +59,7 @@ TEST(CompiledValues, MoreThanRegisters) {
     body += fmt::format("{} add.f32 %x1, %x1, %x20; add.u32 %r6, %r6, 1;", function);
     body += "setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n";
     for (int i = 2; i < 40; ++i) body += fmt::format("add.f32 %x1, %x1, %x{};", i);
-    expect_same(body + "st.global.f32 [%rd6], %x1;");
+    expect_same_values(body + "st.global.f32 [%rd6], %x1;");
   }
 }
 
@@ -76,7 +76,7 @@ TEST(CompiledValues, AddressesApart) {
         "@%p1 bra S; st.global.u64 [%rd8], %rd12; st.global.u32 [%rd8+8], %r13;\nS: ret;",
         "st.global.u64 [%rd6], %rd12; st.global.u32 [%rd6+8], %r13;",
         "@%p1 bra S; st.global.u64 [%rd6], %rd12; st.global.u32 [%rd6+12], %r13;\nS: ret;"})
-    expect_same(scattered + ends);
+    expect_same_values(scattered + ends);
 }
 
 // One after the other on a thread: each writes its own numbers.
