@@ -35,7 +35,7 @@ CHECKS = {"plain": "", "race": "race", "all": "default"}
 MOST_MEAN, MOST_EACH = 4.0, 8.0
 MOST_ATTENTION = 1.0  # s
 TOUCHED = 8 << 20  # bytes: eight vectors of engine_kernels.cu
-ROUNDS, LAUNCHES = 5, 10
+ROUNDS, LAUNCHES = 15, 10
 
 
 def used_by(program: Path, kernel: str, launches: int, env: dict[str, str]) -> tuple[float, int]:
