@@ -69,7 +69,12 @@ def all_steps() -> list[Step]:
     results = BUILD / "test-results"
     results.mkdir(parents=True, exist_ok=True)
     stage = BUILD / "release/stage"
-    staged = {"PYTHONPATH": f"{stage}:{XDIST}", "KILN_BIN": str(stage / "kiln/bin/kiln")}
+    staged = {
+        "PYTHONPATH": f"{stage}:{XDIST}",
+        "KILN_BIN": str(stage / "kiln/bin/kiln"),
+        # A process for each core: threads of torch's own would wait for one another, busily.
+        "OMP_NUM_THREADS": "1",
+    }
     no_stage = "" if (ROOT / "python/CMakeLists.txt").exists() else "no Python package yet"
 
     steps = [
