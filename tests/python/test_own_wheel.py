@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -99,3 +100,15 @@ def test_exercises_of_the_wheel_check_themselves(environment, tmp_path):
     done = subprocess.run(["kiln", "learn", "check", "grid"], **kiln)
     assert done.returncode == 1 and "kiln learn hint grid" in done.stdout
     assert "first launch" in subprocess.run(["kiln", "docs", "learn"], **kiln).stdout
+
+
+def test_what_was_built_to_be_tested_is_not_packed(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    (tmp_path / "build/release").mkdir(parents=True)
+    (tmp_path / "build/release/CMakeCache.txt").write_text("KILN_SHIPS:BOOL=OFF\n")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "tools/wheel", tmp_path / "out"], capture_output=True, text=True
+    )
+    assert done.returncode == 3 and not (tmp_path / "out").exists()
+    assert "error: build/release is not for shipping" in done.stderr
+    assert "fix: make wheel" in done.stderr

@@ -270,7 +270,7 @@ bool MemoryChecker::is_inside(uint64_t address) const {
   return address - after->first < after->second;
 }
 
-// Frees of the host have no line: those of one call are told apart by what is wrong.
+// Frees of the host have no line: what is wrong distinguishes those of one call.
 void MemoryChecker::bad_free(const HostEvent& event) {
   const FreedMemory::Freed* freed = freed_.find(event.to.at);
   const bool twice = freed && freed->begin == event.to.at;
