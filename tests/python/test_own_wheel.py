@@ -103,7 +103,8 @@ def test_exercises_of_the_wheel_check_themselves(environment, tmp_path):
 
 
 def test_what_was_built_to_be_tested_is_not_packed(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    for folder in ("tools", "benchmarks"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "build/release").mkdir(parents=True)
     (tmp_path / "build/release/CMakeCache.txt").write_text("KILN_SHIPS:BOOL=OFF\n")
     done = subprocess.run(
