@@ -12,6 +12,9 @@ from pathlib import Path
 import kiln
 import pytest
 import torch
+from kiln._checks.arguments import Call
+from kiln._checks.compare import Tolerance
+from kiln._checks.timed import Checked
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "traps"))
 from traps import TRAPS
@@ -53,6 +56,17 @@ def test_traps(trap):
             assert "free memory fell at each check" in caught.value.why
     else:
         assert trap.name in quick(trap.make(), x, y, against=against, **trap.options).traps()
+
+
+def test_an_address_that_was_freed_and_given_again_is_not_a_new_one():
+    # An allocator gives back what was freed last: an op that knows addresses was then wrong "at
+    # new addresses", in about one check of seven, and got the name of another trick.
+    trap = next(t for t in TRAPS if t.name == "replay by pointer")
+    for _ in range(60):
+        call = Call.of(torch.add, pair(1 << 12), {})
+        with pytest.raises(kiln.KilnError) as caught:
+            Checked("add", trap.make(), call, torch.add, Tolerance(None, None)).run()
+        assert caught.value.trap == trap.name
 
 
 def test_engine_time_is_never_called_gpu_time(kinds):
