@@ -79,16 +79,20 @@ void Emitter::take_over_sum(const Step& step) {
 // it is from its first step to its last.
 uint32_t Emitter::most_kept() const {
   std::vector<int> change(plan_.steps.size() + 1, 0);
+  struct Used {
+    size_t first, last;
+  };
+  std::vector<Used> used(plan_.variables.size(), Used{plan_.steps.size(), 0});
+  for (size_t s = 0; s < plan_.steps.size(); ++s) {
+    const Step& step = plan_.steps[s];
+    for (const auto& at : {step.d, step.a, step.b, step.c}) {
+      if (at) used[*at] = {std::min(used[*at].first, s), s};
+    }
+  }
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
     const Variable& v = plan_.variables[i];
     if (v.kept != Kept::Vector) continue;
-    size_t first = plan_.steps.size(), last = 0;
-    for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      const Step& step = plan_.steps[s];
-      if (step.d != i && step.a != i && step.b != i && step.c != i) continue;
-      first = std::min(first, s);
-      last = std::max(last, s);
-    }
+    auto [first, last] = used[i];
     if (first == plan_.steps.size()) continue;
     if (v.home && plan_.phase.branches) first = 0, last = plan_.steps.size() - 1;
     if (!v.home && last > first && plan_.steps[last].c == i && is_sum(plan_.steps[last])) --last;
@@ -254,13 +258,9 @@ void Emitter::read_input(uint32_t index) {
   }
   if (v.kept == Kept::Word || v.kept == Kept::Steps) {
     t_.load_word(place_of(index, 0, 0), base, v.slot, v.bytes);
-    if (v.kept == Kept::Word && !v.written) {
-      bool as_vector = false;
-      for (const Step& step : plan_.steps) as_vector |= reads_as_vector(step, index);
-      if (as_vector) {
-        value.splat = t_.new_vector();
-        t_.load_splat(value.splat, base, v.slot, v.bytes);
-      }
+    if (v.kept == Kept::Word && !v.written && value.is_read_as_vector) {
+      value.splat = t_.new_vector();
+      t_.load_splat(value.splat, base, v.slot, v.bytes);
     }
     return;
   }
@@ -280,7 +280,7 @@ void Emitter::need(uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (values_[index].read || !v.home || !v.input) return;
   values_[index].read = true;
-  if (is_read(index)) read_input(index), expect_number(index);
+  if (values_[index].is_read) read_input(index), expect_number(index);
 }
 
 void Emitter::need_all(const Step& step) {
@@ -474,7 +474,10 @@ bool Emitter::write_steps() {
     const Step& step = plan_.steps[i];
     auto label = labels_.find(step.index);
     const bool is_first = i == 0 || plan_.steps[i - 1].index != step.index;
-    if (label != labels_.end() && is_first) t_.bind(label->second);
+    if (label != labels_.end() && is_first) {
+      t_.bind(label->second);
+      checked_.clear();
+    }
     now_ = &step;
     const Target::Mark mark = t_.mark();
     const size_t first = i;
@@ -492,13 +495,17 @@ bool Emitter::write_steps() {
       ++i;
     }
     for (size_t done = first; done < i; ++done) give_back(done);
+    std::erase_if(checked_, [&](const Checked& each) {
+      return each.variable == step.d ||
+             std::count(step.writes.begin(), step.writes.end(), each.variable) != 0;
+    });
     t_.release(mark);
   }
   return true;
 }
 
-std::unique_ptr<Emitted> Emitter::run(bool plain) {
-  t_.begin(plain);
+std::unique_ptr<Emitted> Emitter::run() {
+  t_.begin();
   registers_ = t_.word();
   lanes4_ = t_.word();
   lanes8_ = t_.word();
@@ -522,6 +529,7 @@ std::unique_ptr<Emitted> Emitter::run(bool plain) {
   nan_ = t_.vector();
   t_.constant(nan_, 0x7fffffffu, 4);
   if (!prepare_places()) return nullptr;
+  find_read();
   begin_masks();
   for (const Variable& v : plan_.variables) {
     if (v.kept != Kept::Steps || rises_.count({v.steps.step, v.bytes})) continue;
@@ -543,6 +551,7 @@ std::unique_ptr<Emitted> Emitter::run(bool plain) {
   }
   if (out_->goes_on && !write_common()) return nullptr;
   find_last_reads();
+  checked_.clear();
   if (out_->goes_on) t_.bind(first_step_);
   if (!write_steps()) return nullptr;
   out_->goes_on ? write_next_warp() : leave_at(plan_.phase.end, false);
@@ -566,18 +575,6 @@ std::unique_ptr<Emitted> Emitter::run(bool plain) {
   return std::move(out_);
 }
 
-// A header or a word that serves as an address alone is in the table: it need not be read.
-bool Emitter::is_read(uint32_t index) const {
-  const Variable& v = plan_.variables[index];
-  if (v.written) return true;
-  for (const Step& step : plan_.steps) {
-    const bool in_table = prepared_of_.count(step.index) != 0;
-    if ((step.a == index && !in_table) || step.b == index || step.c == index || step.under == index)
-      return true;
-  }
-  return false;
-}
-
 // Debian builds asmjit with checks of its register allocator that look at every register whenever
 // one moves: half of the time of a long phase. The archive has the check as a weak symbol, which
 // this one replaces; with another version of asmjit it is a function that nobody calls.
@@ -586,15 +583,10 @@ extern "C" bool kiln_allocator_is_fine(const void* assignment) noexcept
 extern "C" bool kiln_allocator_is_fine(const void*) noexcept { return true; }
 
 std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheIndex& cache_index) {
-  for (bool plain : {false, true}) {
-    std::unique_ptr<Target> target = make_target();
-    // A strip would reach over several rows.
-    if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;
-    auto made = Emitter(flow, plan, *target, cache_index).run(plain);
-    if (made || plain) return made;
-    if (!target->lacks_memory()) return nullptr;
-  }
-  return nullptr;
+  std::unique_ptr<Target> target = make_target();
+  // A strip would reach over several rows.
+  if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;
+  return Emitter(flow, plan, *target, cache_index).run();
 }
 
 }  // namespace kiln::engine

@@ -74,6 +74,22 @@ bool Emitter::prepare_places() {
   return true;
 }
 
+// A header or a word that serves as an address alone is in the table: it need not be read.
+void Emitter::find_read() {
+  for (const Step& step : plan_.steps) {
+    const bool in_table = prepared_of_.count(step.index) != 0;
+    const auto note = [&](const std::optional<uint32_t>& from) {
+      if (!from) return;
+      values_[*from].is_read = true;
+      values_[*from].is_read_as_vector |= reads_as_vector(step, *from);
+    };
+    if (!in_table) note(step.a);
+    for (const auto& from : {step.b, step.c, step.under}) note(from);
+  }
+  for (uint32_t i = 0; i < plan_.variables.size(); ++i)
+    values_[i].is_read |= plan_.variables[i].written;
+}
+
 void Emitter::find_pointers() {
   out_->checks_itself = may_check_itself();
   for (size_t i = 0; i < out_->prepared.size(); ++i) pointers_.push_back(t_.new_word());
@@ -173,21 +189,30 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
 
 // The words of the table: where the memory begins, how far beyond it an access may begin, and what
 // an address is to be moved by.
+// All accesses to shared memory that reach as far have the same.
 Reach& Emitter::reach_of(const Step& step) {
-  auto [place, added] =
-      reach_of_.try_emplace(step.index, static_cast<uint32_t>(out_->reaches.size()));
-  if (added)
-    out_->reaches.push_back({static_cast<ptx::Space>(step.op.z), step.index, 0,
-                             changes_memory(step), is_behind_branch(step)});
-  Reach& reach = out_->reaches[place->second];
+  Reach at{static_cast<ptx::Space>(step.op.z), step.index, bytes_of(step.meaning.type),
+           changes_memory(step), is_behind_branch(step)};
   if (is_checked_at_once(step)) {
     const auto [least, most] = range(plan_.variables[*step.a].steps);
-    const uint64_t span = static_cast<uint64_t>(most - least) + bytes_of(step.meaning.type);
-    reach.span = std::max(reach.span, span);
+    at.span += static_cast<uint64_t>(most - least);
   } else {
-    reach.span = std::max<uint64_t>(reach.span, bytes_of(step.meaning.type));
-    reach.align = std::max(reach.align, step.align);
+    at.align = step.align;
   }
+  auto place = reach_of_.find(step.index);
+  if (place == reach_of_.end()) {
+    const auto same = [&](const Reach& other) {
+      return at.space == ptx::Space::Shared && other.space == at.space && other.span == at.span &&
+             other.align == at.align && other.optional == at.optional;
+    };
+    const auto found = std::find_if(out_->reaches.begin(), out_->reaches.end(), same);
+    const auto index = static_cast<uint32_t>(found - out_->reaches.begin());
+    if (found == out_->reaches.end()) out_->reaches.push_back(at);
+    place = reach_of_.emplace(step.index, index).first;
+  }
+  Reach& reach = out_->reaches[place->second];
+  reach.span = std::max(reach.span, at.span);
+  reach.align = std::max(reach.align, at.align);
   return reach;
 }
 
@@ -200,8 +225,11 @@ Reg Emitter::reach_word(const Step& step, uint32_t which) {
 }
 
 void Emitter::check_reach(const Step& step, const Reg& address, Reg* where) {
-  Reg from = t_.word();
-  t_.word_binary(Does::Sub, Number::U64, from, address, reach_word(step, 0));
+  Reg from = address;
+  if (static_cast<ptx::Space>(step.op.z) != ptx::Space::Shared) {  // which begins at 0
+    from = t_.word();
+    t_.word_binary(Does::Sub, Number::U64, from, address, reach_word(step, 0));
+  }
   bail_if_above(from, reach_word(step, 1));
   const uint32_t bytes = bytes_of(step.meaning.type);
   t_.jump_if_bits(address, bytes - 1, bail());
@@ -246,9 +274,9 @@ Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gath
       t_.binary(Does::Add, Number::U64, from, from, all.shift);
   }
   if (plan_.masked) t_.binary(Does::And, Number::U64, from, from, active(s, h, 8));
-  Reg beyond = t_.vector();
-  t_.compare(Comparison::Gt, Number::U64, beyond, from, all.limit);
-  t_.binary(Does::Or, Number::U64, all.failed, all.failed, beyond);
+  Reg left = t_.vector();
+  t_.binary(Does::Sub, Number::U64, left, all.limit, from);
+  t_.binary(Does::Or, Number::U64, all.beyond, all.beyond, left);
   Reg first = from;
   if (all.element.isValid()) {
     first = t_.vector();
@@ -257,18 +285,6 @@ Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gath
   }
   t_.binary(Does::Or, Number::U64, all.low, all.low, first);
   return from;
-}
-
-void Emitter::bail_if_any(const Gathered& all, uint32_t align) {
-  Reg bits = t_.vector(), none = t_.vector(), odd = t_.vector();
-  t_.constant(bits, align - 1, 8);
-  t_.constant(none, 0, 8);
-  t_.binary(Does::And, Number::U64, all.low, all.low, bits);
-  t_.compare(Comparison::Ne, Number::U64, odd, all.low, none);
-  t_.binary(Does::Or, Number::U64, all.failed, all.failed, odd);
-  Reg any = t_.word(), differ = t_.word();
-  t_.any_and_differ(any, differ, {all.failed});
-  t_.jump_if(any, true, bail());
 }
 
 // How far from a place, which is returned, each lane's memory is, two vectors of 64 bits a strip:
@@ -283,7 +299,7 @@ Reg Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
   Gathered all{t_.vector(), t_.vector(), t_.vector(), t_.vector(), {}};
   t_.splat(all.limit, limit, 8);
   t_.splat(all.shift, shift, 8);
-  t_.constant(all.failed, 0, 8);
+  t_.constant(all.beyond, 0, 8);
   t_.constant(all.low, 0, 8);
   if (const uint64_t behind = static_cast<uint64_t>(step.op.imm) & (step.align - 1)) {
     all.element = t_.vector();
@@ -292,7 +308,10 @@ Reg Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < 2; ++h) from->push_back(gather_address(step, s, h, all));
   }
-  bail_if_any(all, step.align);
+  // One that is below the first or behind the last has its sign set here or there.
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  t_.jump_if_lanes(all.low, kSign | (step.align - 1), 8, bail());
+  t_.jump_if_lanes(all.beyond, kSign, 8, bail());
   return base;
 }
 
@@ -303,9 +322,82 @@ void Emitter::addresses_of(const Step& step, std::vector<Reg>* from) {
   for (const Reg& where : *from) t_.binary(Does::Add, Number::U64, where, where, everywhere);
 }
 
+// Shared memory is small, so that 32 bits are enough for an address of it and its sign.
+bool Emitter::is_narrow(const Step& step) const {
+  constexpr int64_t kFarthest = int64_t{1} << 30;
+  return t_.gathers_narrow() && static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared &&
+         plan_.variables[*step.a].bytes == 4 && std::abs(step.op.imm) < kFarthest;
+}
+
+// The addresses of a strip.
+Reg Emitter::narrow_address(const Step& step, uint32_t strip) {
+  const Reg from = vector_of(*step.a, strip, 0);
+  if (!step.op.imm && !plan_.masked) return from;
+  Reg at = from;
+  if (step.op.imm) {
+    at = t_.vector();
+    t_.constant(at, static_cast<uint32_t>(step.op.imm), 4);
+    t_.binary(Does::Add, Number::U32, at, at, from);
+  }
+  if (plan_.masked) {
+    const Reg all = at;
+    t_.binary(Does::And, Number::U32, at = t_.vector(), all, active(strip, 0, 4));
+  }
+  return at;
+}
+
+// The most of all lanes must be inside, and no lane may have one of the low bits. What was checked
+// once in a block need not be again.
+void Emitter::check_narrow(const Step& step) {
+  const Checked own{*step.a, step.op.imm, bytes_of(step.meaning.type), step.align};
+  if (std::find(checked_.begin(), checked_.end(), own) != checked_.end()) return;
+  checked_.push_back(own);
+  const Target::Mark mark = t_.mark();
+  Reg limit = t_.vector(), most = t_.vector(), low = t_.vector();
+  t_.splat(limit, reach_word(step, 1), 4);
+  t_.copy(most, limit);
+  t_.constant(low, 0, 4);
+  const uint64_t behind = static_cast<uint64_t>(step.op.imm) & (step.align - 1);
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark inner = t_.mark();
+    const Reg at = narrow_address(step, s);
+    t_.binary(Does::Max, Number::U32, most, most, at);
+    Reg first = at;
+    if (behind) {
+      Reg element = t_.vector();
+      first = t_.vector();
+      t_.constant(element, behind, 4);
+      t_.binary(Does::Sub, Number::U32, first, at, element);
+      if (plan_.masked) t_.binary(Does::And, Number::U32, first, first, active(s, 0, 4));
+    }
+    t_.binary(Does::Or, Number::U32, low, low, first);
+    t_.release(inner);
+  }
+  t_.binary(Does::Xor, Number::U32, most, most, limit);
+  t_.jump_if_lanes(most, 0xffffffffu, 4, bail());
+  if (step.align > 1) t_.jump_if_lanes(low, step.align - 1, 4, bail());
+  t_.release(mark);
+}
+
+void Emitter::gather_narrow(const Step& step) {
+  check_narrow(step);
+  const Reg base = reach_word(step, 2);
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark mark = t_.mark();
+    // Lanes that do not run look at the first byte.
+    const Reg at = plan_.masked ? narrow_address(step, s) : vector_of(*step.a, s, 0);
+    t_.gather_narrow(result(*step.d, s, 0), base, plan_.masked ? 0 : step.op.imm, at);
+    t_.release(mark);
+  }
+}
+
 bool Emitter::gather(const Step& step) {
   const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
   if (plan_.variables[*step.d].kept != Kept::Vector) return false;
+  if (is_narrow(step) && bytes == 4) {
+    gather_narrow(step);
+    return true;
+  }
   std::vector<Reg> from;
   const Reg base = distances_of(step, &from);
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;

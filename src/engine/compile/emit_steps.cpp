@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does each step of a plan become instructions, however its values are kept?
+#include <bit>
+
 #include "engine/compile/emitter.h"
 
 namespace kiln::engine {
@@ -328,6 +330,23 @@ bool Emitter::vector_step(const Step& step, uint32_t s) {
   return done;
 }
 
+// Most often of an index and the bytes of an element.
+void Emitter::mul_wide(const Step& step, uint32_t s, uint32_t h, const Reg& to) {
+  const bool is_signed = step.meaning.from == Number::S32;
+  const Variable& b = plan_.variables[*step.b];
+  const auto by = static_cast<uint32_t>(b.constant);
+  const Reg a = bits_of(*step.a, s, 0);
+  if (b.is_constant && std::has_single_bit(by) && by >> 31 == 0) {
+    t_.widen(is_signed, h == 1, to, a);
+    if (by > 1)
+      t_.shift(Does::ShiftLeft, Number::U64, to, to, static_cast<uint32_t>(std::countr_zero(by)));
+  } else if (b.kept == Kept::Word || b.kept == Kept::Splat) {
+    t_.mul_wide_by_one(is_signed, h == 1, to, a, bits_of(*step.b, s, 0));
+  } else {
+    t_.mul_wide(is_signed, h == 1, to, a, bits_of(*step.b, s, 0));
+  }
+}
+
 bool Emitter::wide_step(const Step& step, uint32_t s) {
   const Meaning& m = step.meaning;
   const bool real = is_real(m.type) || is_real(m.from);
@@ -350,11 +369,11 @@ bool Emitter::wide_step(const Step& step, uint32_t s) {
         t_.widen(is_signed, high, to, bits_of(*step.a, s, 0));
         break;
       case Does::MulWide:
-        t_.mul_wide(is_signed, high, to, bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
+        mul_wide(step, s, h, to);
         break;
       case Does::MadWide: {
         Reg product = t_.vector();
-        t_.mul_wide(is_signed, high, product, bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
+        mul_wide(step, s, h, product);
         done = t_.binary(Does::Add, Number::U64, to, product, vector_of(*step.c, s, h));
         break;
       }

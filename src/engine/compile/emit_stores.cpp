@@ -14,16 +14,21 @@ constexpr int64_t kAside = offsetof(Pass, scratch);
 
 }  // namespace
 
-// Where a store goes: one register for the first lane, or two vectors of addresses a strip.
-bool Emitter::place_store(const Step& step, std::vector<Reg>* where) {
+bool Emitter::place_store(const Step& step, Where* where) {
   auto prepared = prepared_of_.find(step.index);
   if (prepared != prepared_of_.end()) {
-    where->push_back(pointer_of(prepared->second));
+    where->all.push_back(pointer_of(prepared->second));
     return true;
   }
   if (step.place.of == Place::Of::Header) return false;
+  if (!is_checked_at_once(step) && is_narrow(step)) {
+    check_narrow(step);
+    where->base = reach_word(step, 2);
+    for (uint32_t s = 0; s < strips_; ++s) where->all.push_back(narrow_address(step, s));
+    return true;
+  }
   if (!is_checked_at_once(step)) {
-    addresses_of(step, where);
+    addresses_of(step, &where->all);
     return true;
   }
   const int64_t least = range(plan_.variables[*step.a].steps).first;
@@ -34,7 +39,7 @@ bool Emitter::place_store(const Step& step, std::vector<Reg>* where) {
   check_reach(step, address, &at);
   Reg first = t_.word();
   t_.word_add(first, at, -least - step.op.imm);
-  where->push_back(first);
+  where->all.push_back(first);
   return true;
 }
 
@@ -151,17 +156,28 @@ void Emitter::for_each_lane(const Body& body) {
   t_.jump_if(left, true, again);
 }
 
+// What was put aside for a lane.
+Reg Emitter::address_aside(const Where& where, const Reg& lane, uint32_t behind) {
+  const uint32_t bytes = where.base.isValid() ? 4 : 8;
+  Reg address = t_.word();
+  t_.load_word_at(address, t_.pass(), lane, kAside + int64_t{behind} * bytes, bytes);
+  return address;
+}
+
 // One for each lane, in their order.
-void Emitter::store_scattered(const Step& step, const std::vector<Reg>& where) {
+void Emitter::store_scattered(const Step& step, const Where& where) {
   const uint32_t bytes = bytes_of(step.meaning.type);
-  put_aside(where, kAside);
+  put_aside(where.all, kAside);
   put_values_aside(*step.b);
   const auto store = [&](const Reg& lane, uint32_t behind) {
-    Reg address = t_.word(), value = t_.word();
-    t_.load_word_at(address, t_.pass(), lane, kAside + int64_t{behind} * 8, 8);
+    const Reg address = address_aside(where, lane, behind);
+    Reg value = t_.word();
     t_.load_word_at(value, t_.pass(), lane, kAside + kScratchValues + int64_t{behind} * bytes,
                     bytes);
-    t_.store_word(value, address, 0, bytes);
+    if (where.base.isValid())
+      t_.store_word_from(value, where.base, address, bytes);
+    else
+      t_.store_word(value, address, 0, bytes);
   };
   if (!step.under || plan_.variables[*step.under].kept == Kept::Word) {
     for_each_lane(store);
@@ -184,11 +200,11 @@ void Emitter::store_scattered(const Step& step, const std::vector<Reg>& where) {
   t_.bind(done);
 }
 
-void Emitter::store_at(const Step& step, const std::vector<Reg>& where) {
+void Emitter::store_at(const Step& step, const Where& where) {
   Label around = t_.label();
   if (step.under && plan_.variables[*step.under].kept == Kept::Word)
     t_.jump_if(word_of(*step.under), step.under_not, around);
-  if (where.size() > 1) {
+  if (where.is_scattered()) {
     store_scattered(step, where);
   } else {
     auto prepared = prepared_of_.find(step.index);
@@ -196,7 +212,7 @@ void Emitter::store_at(const Step& step, const std::vector<Reg>& where) {
                                                            : plan_.variables[*step.a].steps;
     for (uint32_t s = 0; s < strips_; ++s) {
       const Target::Mark mark = t_.mark();
-      store_strip(step, s, where[0], steps);
+      store_strip(step, s, where.all[0], steps);
       t_.release(mark);
     }
   }
@@ -205,9 +221,9 @@ void Emitter::store_at(const Step& step, const std::vector<Reg>& where) {
 
 // Lane after lane: several may change one place. Its memory is touched by one thread alone.
 bool Emitter::atomic(const Step& step) {
-  std::vector<Reg> where;
+  Where where;
   if (!place_store(step, &where)) return false;
-  if (where.size() > 1) {
+  if (where.is_scattered()) {
     count_in(step, where);
     has_stored_ = true;
     return true;
@@ -224,7 +240,7 @@ bool Emitter::atomic(const Step& step) {
     if (step.d) t_.constant(before, 0, 4);
     for (uint32_t i = 0; i < lanes; ++i) {
       const Target::Mark of_lane = t_.mark();
-      Reg at = where[0], operand = operands;
+      Reg at = where.all[0], operand = operands;
       const int64_t offset = step.op.imm + rise(steps, s * lanes + i);
       if (!is_word) {
         operand = t_.word();
@@ -245,21 +261,27 @@ bool Emitter::atomic(const Step& step) {
 }
 
 // The same at an address for each lane.
-void Emitter::count_in(const Step& step, const std::vector<Reg>& where) {
+void Emitter::count_in(const Step& step, const Where& where) {
   const bool is_word = plan_.variables[*step.b].kept == Kept::Word;
-  put_aside(where, kAside);
+  put_aside(where.all, kAside);
   if (!is_word) put_values_aside(*step.b);
   for_each_lane([&](const Reg& lane, uint32_t behind) {
-    Reg address = t_.word(), old = t_.word(), next = t_.word();
+    const Reg address = address_aside(where, lane, behind);
+    Reg old = t_.word(), next = t_.word();
     Reg operand = is_word ? word_of(*step.b) : t_.word();
-    t_.load_word_at(address, t_.pass(), lane, kAside + int64_t{behind} * 8, 8);
     if (!is_word)
       t_.load_word_at(operand, t_.pass(), lane, kAside + kScratchValues + int64_t{behind} * 4, 4);
-    t_.load_word(old, address, 0, 4);
+    if (where.base.isValid())
+      t_.load_word_from(old, where.base, address, 4);
+    else
+      t_.load_word(old, address, 0, 4);
     if (step.d)
       t_.store_word_at(old, t_.pass(), lane, kAside + kScratchResults + int64_t{behind} * 4, 4);
     t_.word_binary(step.meaning.combines, Number::U32, next, old, operand);
-    t_.store_word(next, address, 0, 4);
+    if (where.base.isValid())
+      t_.store_word_from(next, where.base, address, 4);
+    else
+      t_.store_word(next, address, 0, 4);
   });
   for (uint32_t s = 0; step.d && s < strips_; ++s)
     t_.load(result(*step.d, s, 0), t_.pass(),
@@ -270,7 +292,7 @@ void Emitter::count_in(const Step& step, const std::vector<Reg>& where) {
 // fails, none of them has stored, and the interpreter goes on at the first.
 size_t Emitter::store_from(size_t first) {
   size_t end = first;
-  std::vector<std::vector<Reg>> all;
+  std::vector<Where> all;
   for (; end < plan_.steps.size() && plan_.steps[end].meaning.does == Does::Store; ++end) {
     const Step& step = plan_.steps[end];
     if (end > first && step.index != plan_.steps[end - 1].index && labels_.count(step.index)) break;

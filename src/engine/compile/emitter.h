@@ -14,8 +14,7 @@ namespace kiln::engine {
 class Emitter {
  public:
   Emitter(const Flow& flow, const Plan& plan, Target& target, const CacheIndex& cache_index);
-  // `plain`: see Target::begin().
-  std::unique_ptr<Emitted> run(bool plain);
+  std::unique_ptr<Emitted> run();
 
  private:
   struct Value {
@@ -24,6 +23,7 @@ class Emitter {
     std::vector<Reg> fresh;  // of one that is blended: what was just computed
     bool read = false;       // from the frame
     bool checked = false;    // it has no NaN
+    bool is_read = false, is_read_as_vector = false;  // by some step
   };
   uint32_t vector_bytes() const { return t_.vector_lanes() * 4; }
   int64_t rise(const Pattern2& steps, uint32_t lane) const;
@@ -39,7 +39,7 @@ class Emitter {
   Reg result(uint32_t variable, uint32_t strip, uint32_t half);
   Reg place_of(uint32_t variable, uint32_t strip, uint32_t half);
   bool reads_as_vector(const Step& step, uint32_t variable) const;
-  bool is_read(uint32_t variable) const;
+  void find_read();
   uint32_t most_kept() const;
   void need(uint32_t variable);
   void need_all(const Step& step);
@@ -78,6 +78,7 @@ class Emitter {
   std::vector<uint32_t> spread_words(const Step& step);
   bool vector_step(const Step& step, uint32_t strip);
   bool wide_step(const Step& step, uint32_t strip);
+  void mul_wide(const Step& step, uint32_t strip, uint32_t half, const Reg& to);
   bool compare(const Step& step, uint32_t strip);
   void check_widening(const Step& step, bool is_signed);
   struct Ends {
@@ -112,11 +113,14 @@ class Emitter {
   void addresses_of(const Step& step, std::vector<Reg>* from);
   struct Gathered {
     Reg limit, shift;  // splats: of Reach
-    Reg failed, low;   // of all lanes so far
+    Reg beyond, low;   // of all lanes so far: their signs, and what has to be aligned
     Reg element;       // how far it begins behind the first of its vector; not valid: 0
   };
-  void bail_if_any(const Gathered& all, uint32_t align);
   Reg gather_address(const Step& step, uint32_t strip, uint32_t half, const Gathered& all);
+  bool is_narrow(const Step& step) const;
+  Reg narrow_address(const Step& step, uint32_t strip);
+  void check_narrow(const Step& step);
+  void gather_narrow(const Step& step);
 
   // emit_checks.cpp
   bool may_check_itself() const;
@@ -138,18 +142,26 @@ class Emitter {
   void write_next_warp();
 
   // emit_stores.cpp
+  // Of a store: one register for the first lane, or those of all: two vectors of addresses a strip,
+  // or one of distances from `base`, where that is valid.
+  struct Where {
+    std::vector<Reg> all;
+    Reg base;
+    bool is_scattered() const { return all.size() > 1 || base.isValid(); }
+  };
   size_t store_from(size_t first);
-  bool place_store(const Step& step, std::vector<Reg>* where);
-  void store_at(const Step& step, const std::vector<Reg>& where);
+  bool place_store(const Step& step, Where* where);
+  void store_at(const Step& step, const Where& where);
   void store_strip(const Step& step, uint32_t strip, const Reg& base, const Pattern2& steps);
-  void store_scattered(const Step& step, const std::vector<Reg>& where);
+  void store_scattered(const Step& step, const Where& where);
   bool atomic(const Step& step);
   void store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset);
   void put_aside(const std::vector<Reg>& vectors, int64_t at);
   void put_values_aside(uint32_t variable);
   template <class Body>
   void for_each_lane(const Body& body);
-  void count_in(const Step& step, const std::vector<Reg>& where);
+  void count_in(const Step& step, const Where& where);
+  Reg address_aside(const Where& where, const Reg& lane, uint32_t behind);
   std::optional<Reg> mask_of(const Step& step, uint32_t strip);
   Reg reach_word(const Step& step, uint32_t which);
   Reach& reach_of(const Step& step);
@@ -192,6 +204,13 @@ class Emitter {
   std::map<uint32_t, uint32_t> prepared_of_;  // by Op: index of Emitted::prepared
   std::vector<Reg> pointers_;                 // of those
   std::map<uint32_t, uint32_t> reach_of_;     // by Op: index of Emitted::reaches
+  struct Checked {  // addresses of all lanes in shared memory, in this block
+    uint32_t variable;
+    int64_t offset;
+    uint32_t bytes, align;
+    bool operator==(const Checked&) const = default;
+  };
+  std::vector<Checked> checked_;
 };
 
 }  // namespace kiln::engine

@@ -69,6 +69,7 @@ Flow::Flow(const Program& program) : program_(program) {
   }
   find_leaders();
   find_live();
+  find_live_before();
   find_jumps();
 }
 
@@ -198,19 +199,26 @@ void Flow::find_live() {
   }
 }
 
-bool Flow::writes(uint32_t op, uint32_t slot) const {
-  const Op& at = plain(op);
-  if (is_warpwide(meanings_[op])) {
-    Touched touched;
-    meanings_[op]->touches(at, touched);
-    return std::any_of(touched.writes.begin(), touched.writes.end(),
-                       [&](const Touched::Part& part) { return part.slot == slot; });
+bool Flow::writes_one(uint32_t op) const { return writes_d(plain(op), meanings_[op]); }
+
+const Elements* Flow::elements_written(uint32_t op) const {
+  const Elements* elements = elements_of(plain(op), meanings_[op]);
+  return elements && !is_store(meanings_[op]) ? elements : nullptr;
+}
+
+// Asked for again and again while a plan is made.
+void Flow::find_live_before() {
+  constexpr size_t kMostWords = 1 << 18;
+  const size_t words = (slots_.size() + 63) / 64;
+  if (words * program_.ops.size() > kMostWords) return;
+  live_before_.resize(words * program_.ops.size());
+  for (const Run& run : runs_) {
+    std::vector<uint64_t> live = run.live_out;
+    for (uint32_t i = run.end; i-- > run.begin;) {
+      step_back(i, live);
+      std::copy(live.begin(), live.end(), live_before_.begin() + static_cast<ptrdiff_t>(i * words));
+    }
   }
-  if (!writes_d(at, meanings_[op])) return false;
-  const Elements* elements = elements_of(at, meanings_[op]);
-  if (!elements) return at.d == slot;
-  return std::find(elements->slots, elements->slots + elements->count, slot) !=
-         elements->slots + elements->count;
 }
 
 // A load or a store whose 32 addresses the interpreter looks at one by one.
@@ -223,6 +231,10 @@ bool Flow::is_scattered(uint32_t op) const {
 bool Flow::is_live(uint32_t slot, uint32_t op) const {
   auto found = slots_.find(slot);
   if (found == slots_.end() || op >= program_.ops.size()) return true;
+  if (!live_before_.empty()) {
+    const size_t words = (slots_.size() + 63) / 64;
+    return live_before_[op * words + found->second / 64] >> found->second % 64 & 1;
+  }
   const Run& run = runs_[run_of_[op]];
   std::vector<uint64_t> live = run.live_out;
   for (uint32_t i = run.end; i-- > op;) step_back(i, live);

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/machine/access.h"
 #include "engine/program/meaning.h"
 
 namespace kiln::engine {
@@ -42,8 +43,22 @@ class Flow {
   bool is_whole(const Phase& phase) const;
   // Are they in different blocks?
   bool is_apart(uint32_t a, uint32_t b) const { return run_of_[a] != run_of_[b]; }
-  // Does the Op write this slot?
-  bool writes(uint32_t op, uint32_t slot) const;
+  // The slots that the Op writes.
+  template <class Body>
+  void for_each_written(uint32_t op, const Body& body) const {
+    const Op& at = plain(op);
+    if (const Elements* elements = elements_written(op)) {
+      for (uint32_t e = 0; e < elements->count; ++e) body(elements->slots[e]);
+      return;
+    }
+    if (meanings_[op] && meanings_[op]->does == Does::Warpwide) {
+      Touched touched;
+      meanings_[op]->touches(at, touched);
+      for (const Touched::Part& part : touched.writes) body(part.slot);
+      return;
+    }
+    if (writes_one(op)) body(at.d);
+  }
   std::vector<Phase> phases() const;
   // Do all Ops from here to there do nothing but store?
   bool only_store(uint32_t begin, uint32_t end) const;
@@ -58,6 +73,9 @@ class Flow {
   };
   void find_leaders();
   void find_live();
+  void find_live_before();
+  bool writes_one(uint32_t op) const;
+  const Elements* elements_written(uint32_t op) const;
   // Goes back over an Op: what is live before it, from what is live behind it.
   void step_back(uint32_t op, std::vector<uint64_t>& live) const;
   std::vector<uint32_t> followers(uint32_t op) const;
@@ -77,6 +95,8 @@ class Flow {
   std::unordered_map<uint32_t, uint32_t> slots_;  // that are written: their bits
   std::vector<Run> runs_;
   std::vector<uint32_t> run_of_;
+  // Before each Op, as bits by slot; empty where that would take too much memory.
+  std::vector<uint64_t> live_before_;
   struct Jump {
     uint32_t to, from;
   };

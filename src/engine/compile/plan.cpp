@@ -16,18 +16,19 @@ uint32_t end_of_block(const Flow& flow, const Phase& phase, uint32_t from) {
 
 }  // namespace
 
-bool Planner::is_last_write(uint32_t slot, uint32_t index, uint32_t end) const {
-  for (uint32_t i = index + 1; i < end; ++i) {
-    if (flow_.writes(i, slot)) return false;
-  }
-  return true;
+void Planner::begin_block(uint32_t first) {
+  current_.clear();
+  last_write_.clear();
+  block_end_ = end_of_block(flow_, plan_.phase, first);
+  for (uint32_t i = first; i < block_end_; ++i)
+    flow_.for_each_written(i, [&](uint32_t slot) { last_write_[slot] = i; });
 }
 
 // A value that ends with its block is a variable of its own: one slot serves many such values, and
 // each may be kept in another way.
 std::optional<uint32_t> Planner::write(uint32_t slot, Slot in, uint32_t bytes, uint32_t index) {
   bool lives_on = false;
-  if (is_last_write(slot, index, block_end_)) {
+  if (last_write_[slot] <= index) {
     const Op& last = flow_.program().ops[block_end_ - 1];
     lives_on = flow_.is_live(slot, block_end_);
     if (last.target) lives_on |= flow_.is_live(slot, flow_.index_of(last.target));
@@ -80,11 +81,9 @@ bool Planner::computes_along(uint32_t begin, uint32_t end) const {
 
 bool Planner::read_steps() {
   const Phase& phase = plan_.phase;
+  plan_.steps.reserve(phase.end - phase.begin);
   for (uint32_t i = phase.begin; i < phase.end; ++i) {
-    if (i == phase.begin || flow_.is_leader(i)) {
-      current_.clear();
-      block_end_ = end_of_block(flow_, phase, i);
-    }
+    if (i == phase.begin || flow_.is_leader(i)) begin_block(i);
     Step step;
     step.index = i;
     step.op = flow_.plain(i);
@@ -105,7 +104,7 @@ bool Planner::read_steps() {
       continue;
     }
     if (!read_step(step)) return false;
-    plan_.steps.push_back(step);
+    plan_.steps.push_back(std::move(step));
   }
   // Read before it is written, in another round of a loop.
   return std::none_of(plan_.variables.begin(), plan_.variables.end(), [&](const Variable& v) {
@@ -136,7 +135,7 @@ bool Planner::read_elements(Step step) {
       one.op.d = elements.slots[e];
     }
     if (!read_step(one)) return false;
-    plan_.steps.push_back(one);
+    plan_.steps.push_back(std::move(one));
   }
   return true;
 }

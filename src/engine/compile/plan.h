@@ -136,7 +136,7 @@ bool is_wide_arithmetic(const Meaning& meaning);
 bool is_gather(const Plan& plan, const Step& step);
 int64_t gathers(const Plan& plan);
 
-// How far each lane is above the first: step * column + row_step * row (patterns.cpp).
+// How far each lane is above the first: step * column + row_step * row (plan_kept.cpp).
 struct Rises {
   Rises(const Pattern2& steps, uint32_t row_lanes);
   // Do the 32 values at `lanes` rise so?

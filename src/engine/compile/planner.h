@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "engine/compile/plan.h"
@@ -77,7 +78,7 @@ class Planner {
     return place->second;
   }
   std::optional<uint32_t> write(uint32_t slot, Slot in, uint32_t bytes, uint32_t index);
-  bool is_last_write(uint32_t slot, uint32_t index, uint32_t end) const;
+  void begin_block(uint32_t first);
   bool read_steps();
   bool read_step(Step& step);
   bool read_elements(Step step);
@@ -114,6 +115,7 @@ class Planner {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> scalars_;  // by slot and bytes: only read
   std::map<uint32_t, uint32_t> current_;  // by slot: what it holds inside of a block
   uint32_t block_end_ = 0;
+  std::unordered_map<uint32_t, uint32_t> last_write_;  // of the block, by slot
   // Stores up to here are for the lanes of a predicate.
   uint32_t under_end_ = 0, under_branch_ = 0;
   std::optional<uint32_t> under_;

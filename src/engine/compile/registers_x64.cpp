@@ -2,7 +2,8 @@
 // asmjit's allocator moves values between registers and memory as it goes, which takes most of the
 // time of compiling. This one decides once for each value: where it lives is found block by block,
 // and the values that are used most where they live shortest choose first. What gets no register is
-// in memory all the time, and most instructions read it from there.
+// in memory all the time, and most instructions read it from there. All of it takes a few hundred
+// instructions for one of the code: there is a warp that waits for it.
 #if defined(__x86_64__)
 #include "engine/compile/registers_x64.h"
 
@@ -16,31 +17,17 @@ namespace kiln::engine {
 namespace {
 
 namespace x86 = asmjit::x86;
-using asmjit::Operand;
 using asmjit::Operand_;
 namespace Inst = x86::Inst;
 
 constexpr uint32_t kNowhere = ~uint32_t{0};
-// RSP and RDI are taken. Those that a caller wants back come last.
-const std::vector<uint32_t> kWords = {0, 1, 2, 6, 8, 9, 10, 11, 3, 5, 12, 13, 14, 15};
-const std::vector<uint32_t> kVectors = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-constexpr uint32_t kOfTheCaller = 1u << 3 | 1u << 5 | 0xf000u;
-constexpr uint32_t kForMemory = 3;  // registers for what comes from memory, where there is any
-
 bool is_gather(uint32_t id) {
   return id == Inst::kIdVpgatherdd || id == Inst::kIdVpgatherqd || id == Inst::kIdVpgatherqq;
 }
 
 // Of one register with itself: the result does not depend on it.
-bool is_constant(const asmjit::InstNode& node) {
-  const uint32_t id = node.id();
-  if (id != Inst::kIdVpxor && id != Inst::kIdVxorps && id != Inst::kIdVpcmpeqd) return false;
-  return node.op(1) == node.op(2);
-}
-
-bool is_copy(const asmjit::InstNode& node) {
-  return (node.id() == Inst::kIdMov || node.id() == Inst::kIdVmovaps) && node.op(0).isReg() &&
-         node.op(1).isReg();
+bool may_be_constant(uint32_t id) {
+  return id == Inst::kIdVpxor || id == Inst::kIdVxorps || id == Inst::kIdVpcmpeqd;
 }
 
 // By a number of bits that it names: from memory only with AVX-512.
@@ -50,8 +37,8 @@ bool moves_bits(uint32_t id) {
 }
 
 // Does it do nothing but write its first operand?
-bool is_pure(const asmjit::InstNode& node) {
-  switch (node.id()) {
+bool is_pure(uint32_t id) {
+  switch (id) {
     case Inst::kIdMov:
     case Inst::kIdLea:
     case Inst::kIdMovsxd:
@@ -60,37 +47,32 @@ bool is_pure(const asmjit::InstNode& node) {
     case Inst::kIdVbroadcastss:
     case Inst::kIdVbroadcastsd:
     case Inst::kIdVpxor:
-      return node.op(0).isReg();
+      return true;
     default:
       return false;
   }
 }
 
-void set(Operand_& operand, bool is_register, bool is_base, uint32_t id) {
-  if (is_register)
-    operand.as<asmjit::BaseReg>().setId(id);
-  else if (is_base)
-    operand.as<x86::Mem>().setBaseId(id);
-  else
-    operand.as<x86::Mem>().setIndexId(id);
+bool is_jump(const NotesX64::Note& note, const Operand_* operands) {
+  return note.count == 1 && operands[0].isLabel();
 }
-
-bool is_jump(const asmjit::InstNode& node) { return node.opCount() == 1 && node.op(0).isLabel(); }
 
 }  // namespace
 
-RegistersX64::Accesses RegistersX64::look_up(const asmjit::InstNode& node, uint64_t key) const {
+RegistersX64::Accesses RegistersX64::look_up(const NotesX64::Note& note, const Operand* operands,
+                                             uint64_t key) {
   Accesses out;
   out.key = key;
   asmjit::InstRWInfo all;
-  asmjit::InstAPI::queryRWInfo(asmjit::Arch::kX64, node.baseInst(), node.operands(), node.opCount(),
+  asmjit::InstAPI::queryRWInfo(asmjit::Arch::kX64, asmjit::BaseInst(note.id), operands, note.count,
                                &all);
-  bool has_memory = moves_bits(node.id());
-  for (uint32_t i = 0; i < node.opCount(); ++i) {
-    has_memory |= node.op(i).isMem();
-    if (!node.op(i).isReg()) continue;
+  bool has_memory = moves_bits(note.id), registers = true;
+  for (uint32_t i = 0; i < note.count; ++i) {
+    has_memory |= operands[i].isMem();
+    registers &= operands[i].isReg();
+    if (!operands[i].isReg()) continue;
     const asmjit::OpRWInfo& how = all.operand(i);
-    const auto& reg = node.op(i).as<asmjit::BaseReg>();
+    const auto& reg = operands[i].as<asmjit::BaseReg>();
     const auto bit = static_cast<uint8_t>(1u << i);
     // Of one byte of a register the others stay.
     if (how.isRead() || (how.isWrite() && reg.size() < 4)) out.reads |= bit;
@@ -101,34 +83,50 @@ RegistersX64::Accesses RegistersX64::look_up(const asmjit::InstNode& node, uint6
   }
   // Of what one instruction reads, one operand may be in memory.
   if (has_memory) out.folds = 0;
+  out.may_be_constant = may_be_constant(note.id);
+  out.gathers = is_gather(note.id);
+  out.copies = (note.id == Inst::kIdMov || note.id == Inst::kIdVmovaps) && registers;
+  out.pure = is_pure(note.id) && operands[0].isReg();
   return out;
 }
 
-const RegistersX64::Accesses& RegistersX64::accesses_of(const asmjit::InstNode& node) {
-  uint64_t key = uint64_t{node.id()} + 1;
-  for (uint32_t i = 0; i < node.opCount(); ++i) {
-    const Operand_& op = node.op(i);
-    const auto type = op.isReg() ? static_cast<uint32_t>(op.as<asmjit::BaseReg>().type()) : 0;
-    key = key << 9 | static_cast<uint64_t>(op.opType()) << 6 | (type & 63);
-  }
+const RegistersX64::Accesses& RegistersX64::accesses_of(const NotesX64::Note& note,
+                                                        const Operand* operands) {
+  uint64_t key = uint64_t{note.id} + 1;
+  // What kind of an operand it is, and of a register.
+  for (uint32_t i = 0; i < note.count; ++i)
+    key = key << 8 | static_cast<uint8_t>(operands[i].signature().bits());
   constexpr size_t kKnown = 512;
   if (known_.empty()) known_.resize(kKnown);
   Accesses& place = known_[(key * 0x9e3779b97f4a7c15u) >> 55];
-  if (place.key != key) place = look_up(node, key);
+  if (place.key != key) place = look_up(note, operands, key);
   return place;
 }
 
-void RegistersX64::note_uses(asmjit::InstNode& node) {
-  const Accesses& how = accesses_of(node);
-  const bool constant = is_constant(node), gathers = is_gather(node.id());
+void RegistersX64::note_uses(const NotesX64::Note& note) {
+  const Operand* const operands = notes_->operands(note);
+  const Accesses& how = accesses_of(note, operands);
+  const auto first = static_cast<uint32_t>(uses_.size());
+  uses_.resize(first + note.count * 2);
+  Use* use = &uses_[first];
+  const bool constant = how.may_be_constant && operands[1] == operands[2];
+  bool begins = false;
   const auto add = [&](uint32_t id, uint32_t operand, Part part, bool reads, bool writes,
                        bool folds) {
-    if (!Operand::isVirtId(id)) return;
-    uses_.push_back({Operand::virtIdToIndex(id), static_cast<uint8_t>(operand), part, reads, writes,
-                     gathers, folds});
+    if (!asmjit::Operand::isVirtId(id)) return;
+    *use++ = {asmjit::Operand::virtIdToIndex(id),
+              0,
+              static_cast<uint8_t>(operand),
+              part,
+              reads,
+              writes,
+              writes && !reads,
+              how.gathers,
+              folds};
+    begins |= writes && !reads;
   };
-  for (uint32_t i = 0; i < node.opCount(); ++i) {
-    const Operand_& op = node.op(i);
+  for (uint32_t i = 0; i < note.count; ++i) {
+    const Operand& op = operands[i];
     if (op.isReg()) {
       add(op.id(), i, Part::Register, (how.reads >> i & 1) && !constant, how.writes >> i & 1,
           how.folds >> i & 1);
@@ -138,39 +136,42 @@ void RegistersX64::note_uses(asmjit::InstNode& node) {
       if (mem.hasIndexReg()) add(mem.indexId(), i, Part::Index, true, false, false);
     }
   }
+  for (Use* w = &uses_[first]; begins && w != use; ++w) {
+    if (!w->begins) continue;
+    for (const Use* r = &uses_[first]; r != use; ++r)
+      w->begins &= !(r->reads && r->value == w->value);
+  }
+  const auto count = static_cast<uint32_t>(use - &uses_[first]);
+  uses_.resize(first + count);
+  instructions_.push_back({first, static_cast<uint16_t>(count), how.copies, how.pure, false});
 }
 
-bool RegistersX64::collect(asmjit::BaseNode* begin) {
+bool RegistersX64::collect() {
+  const uint32_t count = notes_->size();
   instructions_.clear();
   uses_.clear();
   blocks_.clear();
   calls_.clear();
-  leads_.assign(1, 1);
-  labels_.assign(cc_->code()->labelCount(), kNowhere);
-  for (asmjit::BaseNode* node = begin->next(); node; node = node->next()) {
-    const auto index = static_cast<uint32_t>(instructions_.size());
-    if (node->isLabel()) {
-      labels_[node->as<asmjit::LabelNode>()->labelId()] = index;
-      leads_[index] = 1;
-    }
-    if (!node->isInst()) continue;
-    auto& inst = *node->as<asmjit::InstNode>();
-    const auto first = static_cast<uint32_t>(uses_.size());
-    note_uses(inst);
-    if (inst.id() == Inst::kIdCall) calls_.push_back(index);
-    instructions_.push_back({&inst, first, static_cast<uint32_t>(uses_.size()) - first});
-    leads_.push_back(is_jump(inst));
+  leads_.assign(count + 1, 0);
+  labels_.assign(notes_->label_count(), kNowhere);
+  if (count == 0) return false;
+  leads_[0] = 1;
+  for (const NotesX64::Bound& bound : notes_->bound()) {
+    labels_[bound.label] = bound.index;
+    leads_[bound.index] = 1;
   }
-  const auto count = static_cast<uint32_t>(instructions_.size());
   block_of_.resize(count);
   for (uint32_t i = 0; i < count; ++i) {
+    const NotesX64::Note& note = notes_->at(i);
+    note_uses(note);
+    if (note.id == Inst::kIdCall) calls_.push_back(i);
+    if (is_jump(note, notes_->operands(note))) leads_[i + 1] = 1;
     if (leads_[i]) {
       if (i) blocks_.back().end = i;
       blocks_.push_back({i, count});
     }
     block_of_[i] = static_cast<uint32_t>(blocks_.size()) - 1;
   }
-  if (count == 0) return false;
   link_blocks(count);
   return true;
 }
@@ -178,12 +179,13 @@ bool RegistersX64::collect(asmjit::BaseNode* begin) {
 void RegistersX64::link_blocks(uint32_t count) {
   for (uint32_t b = 0; b < blocks_.size(); ++b) {
     Block& block = blocks_[b];
-    const asmjit::InstNode& last = *instructions_[block.end - 1].node;
-    const bool jumps = is_jump(last);
-    const bool ends = last.id() == Inst::kIdRet || (jumps && last.id() == Inst::kIdJmp);
+    const NotesX64::Note& last = notes_->at(block.end - 1);
+    const Operand* const operands = notes_->operands(last);
+    const bool jumps = is_jump(last, operands);
+    const bool ends = last.id == Inst::kIdRet || (jumps && last.id == Inst::kIdJmp);
     if (!ends && b + 1 < blocks_.size()) block.next[block.next_count++] = b + 1;
     if (!jumps) continue;
-    const uint32_t to = labels_[last.op(0).id()];
+    const uint32_t to = labels_[operands[0].id()];
     if (to >= count) continue;  // nowhere
     block.next[block.next_count++] = block_of_[to];
     for (uint32_t inside = block_of_[to]; inside <= b; ++inside) ++blocks_[inside].depth;
@@ -191,7 +193,7 @@ void RegistersX64::link_blocks(uint32_t count) {
 }
 
 void RegistersX64::find_live() {
-  words_ = (is_vector_.size() + 63) / 64;
+  words_ = (notes_->is_vector().size() + 63) / 64;
   live_.assign(blocks_.size() * 4 * words_, 0);
   const auto bit = [](uint32_t value) { return uint64_t{1} << value % 64; };
   for (size_t b = 0; b < blocks_.size(); ++b) {
@@ -224,56 +226,69 @@ void RegistersX64::find_live() {
   }
 }
 
-uint32_t RegistersX64::new_span(uint32_t value) {
+inline uint32_t RegistersX64::new_span(uint32_t value) {
   const auto index = static_cast<uint32_t>(spans_.size());
   spans_.push_back({value, index, index, kNowhere});
   return index;
 }
 
-void RegistersX64::add_range(uint32_t span, uint32_t begin, uint32_t end) {
-  ranges_.push_back({begin, end, spans_[span].ranges});
-  spans_[span].ranges = static_cast<uint32_t>(ranges_.size()) - 1;
-}
-
-void RegistersX64::open(uint32_t value, uint32_t span, uint32_t end) {
+inline void RegistersX64::open(uint32_t value, uint32_t span, uint32_t end) {
   current_[value] = span;
   end_[value] = end;
   opened_.push_back(value);
+  const bool is_vector = is_vector_[value];
+  most_alive_[is_vector] = std::max(most_alive_[is_vector], ++alive_[is_vector]);
+}
+
+// One that ends where the last one of the span begins makes that one longer.
+inline void RegistersX64::add_range(Span& span, uint32_t begin, uint32_t end) {
+  if (span.ranges != kNowhere && ranges_[span.ranges].begin == end) {
+    ranges_[span.ranges].begin = begin;
+    return;
+  }
+  ranges_.push_back({begin, end, span.ranges});
+  span.ranges = static_cast<uint32_t>(ranges_.size()) - 1;
+}
+
+// From here up to where it was opened.
+inline void RegistersX64::close(uint32_t value, uint32_t span, uint32_t begin) {
+  add_range(spans_[span], begin, end_[value]);
+  current_[value] = kNowhere;
+  --alive_[is_vector_[value]];
 }
 
 // Going back: what it writes begins here, what it reads has to be there.
-void RegistersX64::find_spans_of(Instruction& at, uint32_t index, float weight) {
+inline void RegistersX64::find_spans_of(Instruction& at, uint32_t index, float weight) {
   Use* const first = uses_.data() + at.first;
   Use* const last = first + at.count;
-  if (at.count != 0 && first->writes && !first->reads && current_[first->value] == kNowhere &&
-      is_pure(*at.node)) {
+  if (at.pure && at.count != 0 && first->writes && !first->reads &&
+      current_[first->value] == kNowhere) {
     at.unread = true;
     return;
   }
+  bool begins = false;
   for (Use* use = first; use != last; ++use) {
     if (!use->writes) continue;
     if (current_[use->value] == kNowhere) open(use->value, new_span(use->value), index * 2 + 2);
     use->span = current_[use->value];
     spans_[use->span].weight += weight;
+    begins |= use->begins;
+  }
+  for (Use* use = first; begins && use != last; ++use) {
+    // Else it goes on in its place.
+    if (use->begins && current_[use->value] != kNowhere)
+      close(use->value, use->span, index * 2 + 1);
   }
   for (Use* use = first; use != last; ++use) {
-    if (!use->writes || use->reads || current_[use->value] == kNowhere) continue;
-    const bool is_read = std::any_of(
-        first, last, [&](const Use& other) { return other.value == use->value && other.reads; });
-    if (is_read) continue;  // it goes on in its place
-    add_range(use->span, index * 2 + 1, end_[use->value]);
-    current_[use->value] = kNowhere;
-  }
-  for (Use* use = first; use != last; ++use) {
-    if (!use->reads) continue;
+    if (!use->reads) {
+      // What neither reads nor writes: a register with itself.
+      if (!use->writes) use->span = first->span;
+      continue;
+    }
     if (current_[use->value] == kNowhere)
       open(use->value, new_span(use->value), index * 2 + (use->late ? 2 : 1));
     use->span = current_[use->value];
     spans_[use->span].weight += weight;
-  }
-  // What neither reads nor writes: a register with itself.
-  for (Use* use = first; use != last; ++use) {
-    if (!use->reads && !use->writes) use->span = first->span;
   }
 }
 
@@ -281,19 +296,28 @@ void RegistersX64::find_spans_of(size_t b) {
   const Block& block = blocks_[b];
   constexpr float kWeights[] = {1, 10, 100, 1000, 10000};
   opened_.clear();
+  alive_ = {};
+  const auto for_each = [](size_t word, uint64_t bits, const auto& body) {
+    for (; bits; bits &= bits - 1)
+      body(static_cast<uint32_t>(word * 64 + static_cast<size_t>(std::countr_zero(bits))));
+  };
+  const uint64_t *reads = live(b, 0), *writes = live(b, 1), *behind = live(b, 3);
   for (size_t w = 0; w < words_; ++w) {
-    for (uint64_t left = live(b, 3)[w]; left; left &= left - 1) {
-      const auto v = static_cast<uint32_t>(w * 64 + static_cast<size_t>(std::countr_zero(left)));
-      open(v, v, block.end * 2);
-    }
+    const uint64_t touched = behind[w] & (reads[w] | writes[w]);
+    for_each(w, touched, [&](uint32_t v) { open(v, v, block.end * 2); });
+    // The others live on before it.
+    for_each(w, behind[w] & ~touched, [&](uint32_t v) {
+      add_range(spans_[v], block.begin * 2, block.end * 2);
+      const bool is_vector = is_vector_[v];
+      most_alive_[is_vector] = std::max(most_alive_[is_vector], ++alive_[is_vector]);
+    });
   }
   for (uint32_t i = block.end; i-- > block.begin;)
     find_spans_of(instructions_[i], i, kWeights[std::min(block.depth, 4u)]);
   for (uint32_t v : opened_) {
     const uint32_t span = current_[v];
     if (span == kNowhere) continue;
-    current_[v] = kNowhere;
-    add_range(v, block.begin * 2, end_[v]);
+    close(v, v, block.begin * 2);
     if (span == v) continue;
     spans_[span].joined = v;  // it comes from another block
     spans_[v].weight += spans_[span].weight;
@@ -301,34 +325,40 @@ void RegistersX64::find_spans_of(size_t b) {
 }
 
 void RegistersX64::find_spans() {
-  const auto count = static_cast<uint32_t>(is_vector_.size());
+  const auto count = static_cast<uint32_t>(notes_->is_vector().size());
   spans_.clear();
   ranges_.clear();
+  most_alive_ = {};
   for (uint32_t v = 0; v < count; ++v) new_span(v);
   current_.assign(count, kNowhere);
   end_.assign(count, 0);
   for (size_t b = blocks_.size(); b-- > 0;) find_spans_of(b);
-  for (Use& use : uses_) use.span = spans_[use.span].joined;
   for (const Instruction& at : instructions_) {
-    if (at.count != 2 || at.unread || !is_copy(*at.node)) continue;
+    for (uint32_t u = at.first; u < at.first + at.count; ++u)
+      uses_[u].span = spans_[uses_[u].span].joined;
+    if (at.count != 2 || !at.copies || at.unread) continue;
     const uint32_t a = uses_[at.first].span, b = uses_[at.first + 1].span;
     spans_[a].like = b;
     spans_[b].like = a;
   }
 }
 
-// As words of a set of places in time.
-void RegistersX64::cut(const Span& span) {
-  pieces_.clear();
+// As words of a set of places in time. Returns how many there are.
+uint32_t RegistersX64::cut(Span& span) {
+  uint32_t length = 0;
+  span.first_piece = static_cast<uint32_t>(pieces_.size());
   for (uint32_t r = span.ranges; r != kNowhere; r = ranges_[r].next) {
     const uint32_t begin = ranges_[r].begin, last = ranges_[r].end - 1;
-    for (uint32_t w = begin / 64; w <= last / 64; ++w) {
-      uint64_t mask = ~uint64_t{0};
-      if (w == begin / 64) mask &= ~uint64_t{0} << begin % 64;
-      if (w == last / 64) mask &= ~uint64_t{0} >> (63 - last % 64);
+    length += last + 1 - begin;
+    uint64_t mask = ~uint64_t{0} << begin % 64;
+    for (uint32_t w = begin / 64; w < last / 64; ++w) {
       pieces_.push_back({w, mask});
+      mask = ~uint64_t{0};
     }
+    pieces_.push_back({last / 64, mask & ~uint64_t{0} >> (63 - last % 64)});
   }
+  span.piece_count = static_cast<uint32_t>(pieces_.size()) - span.first_piece;
+  return length;
 }
 
 // What a function that is called may change is taken while that happens (X64::call): a value that
@@ -344,34 +374,42 @@ void RegistersX64::take_for_calls(bool vectors, size_t words) {
   }
 }
 
+inline bool RegistersX64::is_free(const Span& span, const uint64_t* used) const {
+  const Piece* piece = &pieces_[span.first_piece];
+  for (const Piece* const last = piece + span.piece_count; piece != last; ++piece) {
+    if (used[piece->word] & piece->mask) return false;
+  }
+  return true;
+}
+
 // False: some get none.
 bool RegistersX64::place_all(const std::vector<uint32_t>& registers, bool vectors) {
   const size_t words = instructions_.size() * 2 / 64 + 1;
   used_.assign(16 * words, 0);
   take_for_calls(vectors, words);
-  const auto is_free = [&](uint32_t reg) {
-    const uint64_t* used = &used_[reg * words];
-    return std::none_of(pieces_.begin(), pieces_.end(),
-                        [&](const Piece& piece) { return used[piece.word] & piece.mask; });
-  };
   bool all = true;
-  for (const auto& [density, index] : order_) {
+  for (uint32_t index : order_) {
     Span& span = spans_[index];
     span.place = -1;
-    cut(span);
     // A register that it is copied from or to saves the copy.
     const int like = span.like == index ? -1 : spans_[span.like].place;
     auto found = like < 0
                      ? registers.end()
                      : std::find(registers.begin(), registers.end(), static_cast<uint32_t>(like));
-    if (found == registers.end() || !is_free(*found))
-      found = std::find_if(registers.begin(), registers.end(), is_free);
+    if (found == registers.end() || !is_free(span, &used_[*found * words])) {
+      found = registers.begin();
+      while (found != registers.end() && !is_free(span, &used_[*found * words])) ++found;
+    }
     if (found == registers.end()) {
       all = false;
       continue;
     }
     span.place = static_cast<int>(*found);
-    for (const Piece& piece : pieces_) used_[*found * words + piece.word] |= piece.mask;
+    uint64_t* const used = &used_[*found * words];
+    for (uint32_t p = 0; p < span.piece_count; ++p) {
+      const Piece& piece = pieces_[span.first_piece + p];
+      used[piece.word] |= piece.mask;
+    }
   }
   return all;
 }
@@ -379,37 +417,45 @@ bool RegistersX64::place_all(const std::vector<uint32_t>& registers, bool vector
 bool RegistersX64::find_memory() {
   const size_t words = instructions_.size() * 2 / 64 + 1;
   used_.clear();
-  for (const auto& [density, index] : order_) {
+  for (uint32_t index : order_) {
     Span& span = spans_[index];
     if (span.place >= 0) continue;
-    cut(span);
     size_t slot = 0;
-    const auto is_free = [&] {
-      return std::none_of(pieces_.begin(), pieces_.end(), [&](const Piece& piece) {
-        return used_[slot * words + piece.word] & piece.mask;
-      });
-    };
-    while (slot * words < used_.size() && !is_free()) ++slot;
+    while (slot * words < used_.size() && !is_free(span, &used_[slot * words])) ++slot;
     if (slot * words == used_.size()) used_.resize(used_.size() + words, 0);
-    for (const Piece& piece : pieces_) used_[slot * words + piece.word] |= piece.mask;
+    for (uint32_t p = 0; p < span.piece_count; ++p) {
+      const Piece& piece = pieces_[span.first_piece + p];
+      used_[slot * words + piece.word] |= piece.mask;
+    }
     span.place = -1 - static_cast<int>(slot);
   }
   return used_.size() <= kSpilled * words;
 }
 
-bool RegistersX64::assign(bool vectors) {
-  order_.clear();
+// What is used most where it lives shortest comes first: by the exponent of that number and three
+// more bits of it, of which there are so few that each has a place in a list.
+void RegistersX64::find_order(bool vectors) {
+  constexpr uint32_t kKept = 20, kKeys = 1 << 11;
+  std::array<uint32_t, kKeys + 1> counts{};
+  keys_.clear();
+  pieces_.clear();
   for (uint32_t i = 0; i < spans_.size(); ++i) {
-    const Span& span = spans_[i];
+    Span& span = spans_[i];
     if (span.ranges == kNowhere || is_vector_[span.value] != vectors) continue;
-    uint32_t length = 0;
-    for (uint32_t r = span.ranges; r != kNowhere; r = ranges_[r].next)
-      length += ranges_[r].end - ranges_[r].begin;
-    order_.push_back({-span.weight / static_cast<float>(length), i});
+    const float density = span.weight / static_cast<float>(cut(span));
+    const uint32_t key = kKeys - 1 - (std::bit_cast<uint32_t>(density) >> kKept & (kKeys - 1));
+    keys_.push_back({key, i});
+    ++counts[key + 1];
   }
-  std::sort(order_.begin(), order_.end());
+  for (uint32_t k = 0; k < kKeys; ++k) counts[k + 1] += counts[k];
+  order_.resize(keys_.size());
+  for (const auto& [key, index] : keys_) order_[counts[key]++] = index;
+}
+
+bool RegistersX64::assign(bool vectors) {
+  find_order(vectors);
   std::vector<uint32_t> registers = vectors ? kVectors : kWords;
-  if (place_all(registers, vectors)) return true;
+  if (most_alive_[vectors] <= registers.size() && place_all(registers, vectors)) return true;
   // Some are for what comes from memory, none of them a caller's.
   if (vectors)
     registers.resize(registers.size() - kForMemory);
@@ -419,104 +465,15 @@ bool RegistersX64::assign(bool vectors) {
   return find_memory();
 }
 
-asmjit::x86::Mem RegistersX64::memory_of(const Span& span) const {
-  const auto slot = static_cast<int64_t>(-1 - span.place);
-  const int64_t offset = is_vector_[span.value]
-                             ? static_cast<int64_t>(offsetof(Pass, vectors)) + slot * 32
-                             : static_cast<int64_t>(offsetof(Pass, words)) + slot * 8;
-  return x86::ptr(x86::rdi, static_cast<int32_t>(offset));
-}
-
-void RegistersX64::copy(asmjit::BaseNode* behind, const Span& span, uint32_t reg, bool back) {
-  const x86::Mem memory = memory_of(span);
-  cc_->setCursor(behind);
-  if (is_vector_[span.value])
-    back ? cc_->vmovups(memory, x86::ymm(reg)) : cc_->vmovups(x86::ymm(reg), memory);
-  else
-    back ? cc_->mov(memory, x86::gpq(reg)) : cc_->mov(x86::gpq(reg), memory);
-}
-
-// All uses of the value by this instruction.
-void RegistersX64::move_from_memory(Instruction& at, const Use& use, uint32_t reg) {
-  const Span& span = spans_[use.span];
-  bool reads = false, writes = false;
-  for (uint32_t u = at.first; u < at.first + at.count; ++u) {
-    const Use& other = uses_[u];
-    if (other.span != use.span) continue;
-    reads |= other.reads;
-    writes |= other.writes;
-    set(at.node->op(other.operand), other.part == Part::Register, other.part == Part::Base, reg);
-  }
-  if (reads) copy(at.node->prev(), span, reg, false);
-  if (writes) copy(at.node, span, reg, true);
-}
-
-void RegistersX64::rewrite(Instruction& at) {
-  asmjit::InstNode& node = *at.node;
-  if (at.unread) {
-    cc_->removeNode(&node);
-    return;
-  }
-  uint32_t words = 0, vectors = 0;
-  bool folded = false;
-  for (uint32_t u = at.first; u < at.first + at.count; ++u) {
-    const Use& use = uses_[u];
-    const Span& span = spans_[use.span];
-    if (span.place >= 0) {
-      if (!is_vector_[span.value]) saved_ |= 1u << span.place & kOfTheCaller;
-      set(node.op(use.operand), use.part == Part::Register, use.part == Part::Base,
-          static_cast<uint32_t>(span.place));
-      continue;
-    }
-    const auto same = [&](const Use& other) { return other.span == use.span; };
-    const auto first = uses_.begin() + at.first, last = first + at.count;
-    if (std::any_of(first, uses_.begin() + u, same)) continue;  // it has been moved
-    if (use.folds && !folded && std::count_if(first, last, same) == 1) {
-      x86::Mem memory = memory_of(span);
-      memory.setSize(node.op(use.operand).as<asmjit::BaseReg>().size());
-      node.op(use.operand) = memory;
-      folded = true;
-      continue;
-    }
-    move_from_memory(at, use,
-                     is_vector_[span.value] ? kVectors[kVectors.size() - kForMemory + vectors++]
-                                            : kWords[words++]);
-  }
-  if (!is_copy(node) || !(node.op(0) == node.op(1))) return;
-  // One of 32 bits clears the others.
-  if (node.id() == Inst::kIdVmovaps || node.op(0).as<asmjit::BaseReg>().size() == 8)
-    cc_->removeNode(&node);
-}
-
-void RegistersX64::save_registers(asmjit::BaseNode* begin) {
-  // A call puts one more word on the stack, and a function begins with half of what it is aligned
-  // to.
-  if (!calls_.empty() && std::popcount(saved_) % 2 == 1)
-    saved_ |= 1u << std::countr_zero(kOfTheCaller & ~saved_);
-  cc_->setCursor(begin);
-  for (uint32_t reg = 0; reg < 16; ++reg) {
-    if (saved_ >> reg & 1) cc_->push(x86::gpq(reg));
-  }
-  cc_->setCursor(instructions_.back().node->prev());  // before RET
-  for (uint32_t reg = 16; reg-- > 0;) {
-    if (saved_ >> reg & 1) cc_->pop(x86::gpq(reg));
-  }
-}
-
-bool RegistersX64::run(asmjit::x86::Compiler& compiler, asmjit::BaseNode* begin) {
-  cc_ = &compiler;
-  saved_ = 0;
-  const auto& values = cc_->virtRegs();
-  is_vector_.resize(values.size());
-  for (uint32_t v = 0; v < is_vector_.size(); ++v)
-    is_vector_[v] = values[v]->group() == asmjit::RegGroup::kVec;
-  if (!collect(begin)) return false;
+bool RegistersX64::run(NotesX64& notes, asmjit::x86::Assembler& to) {
+  notes_ = &notes;
+  is_vector_ = notes.is_vector().data();
+  if (!collect()) return false;
   find_live();
   find_spans();
   if (!assign(false) || !assign(true)) return false;
-  for (Instruction& each : instructions_) rewrite(each);
-  save_registers(begin);
-  return true;
+  find_saved();
+  return write(to);
 }
 
 }  // namespace kiln::engine

@@ -19,7 +19,7 @@ namespace kiln::engine {
 using Reg = asmjit::BaseReg;
 using Label = asmjit::Label;
 
-constexpr size_t kSpilled = 384;
+constexpr size_t kSpilled = 768;
 
 // What a piece of machine code is given, for the lanes of one pass.
 struct Pass {
@@ -58,14 +58,12 @@ class Target {
   virtual uint32_t vector_lanes() const = 0;
   virtual uint32_t vector_count() const = 0;  // registers of the CPU
 
-  // Of the function; pass() holds from here. `plain`: with asmjit's allocator of registers.
-  virtual void begin(bool plain) = 0;
+  // Of the function; pass() holds from here.
+  virtual void begin() = 0;
   virtual Reg pass() = 0;
   // Ends the function and makes its bytes; false: the code generator failed.
   virtual bool finish() = 0;
   virtual asmjit::CodeHolder& code() = 0;
-  // finish() failed because values that have no register would not find room.
-  virtual bool lacks_memory() const { return false; }
 
   virtual Reg new_vector() = 0;
   virtual Reg new_word() = 0;  // 64 bits
@@ -118,6 +116,12 @@ class Target {
     (void)to, (void)base, (void)low, (void)high, (void)bytes;
     return false;
   }
+  // A lane of 4 bytes from `base` + offset + a distance of 32 bits each, which has a sign. False:
+  // as above, and asked first.
+  virtual bool gathers_narrow() const { return false; }
+  virtual void gather_narrow(const Reg& to, const Reg& base, int64_t offset, const Reg& distances) {
+    (void)to, (void)base, (void)offset, (void)distances;
+  }
   // Lane l is at base + offset + l * step; false as above.
   virtual bool load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step,
                           uint32_t bytes) {
@@ -150,6 +154,11 @@ class Target {
   // Of the low or the high half of the lanes of 32 bits.
   virtual void widen(bool is_signed, bool high, Reg to, Reg a) = 0;
   virtual void mul_wide(bool is_signed, bool high, Reg to, Reg a, Reg b) = 0;
+  // The same where all lanes of b are alike.
+  virtual void mul_wide_by_one(bool is_signed, bool high, const Reg& to, const Reg& a,
+                               const Reg& b) {
+    mul_wide(is_signed, high, to, a, b);
+  }
   virtual void narrow(Reg to, Reg low, Reg high) = 0;
   virtual void compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) = 0;
   virtual void select(Reg to, Reg mask, Reg a, Reg b) = 0;
@@ -178,6 +187,19 @@ class Target {
   // Of masks: not zero if any lane is set; not zero if not all lanes are alike.
   virtual void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) = 0;
 
+  // Any of these bits is set in any lane, which has so many bytes.
+  virtual void jump_if_lanes(const Reg& vector_value, uint64_t bits, uint32_t bytes,
+                             const Label& to) {
+    const Number type = bytes == 8 ? Number::U64 : Number::U32;
+    Reg own = vector(), none = vector(), any = word(), differ = word();
+    constant(own, bits, bytes);
+    constant(none, 0, bytes);
+    binary(Does::And, type, own, own, vector_value);
+    compare(Comparison::Ne, type, own, own, none);
+    any_and_differ(any, differ, {own});
+    jump_if(any, true, to);
+  }
+
   // Words, of 32 or 64 bits by the type.
   virtual bool word_unary(Does does, Number type, Reg to, Reg a) = 0;
   virtual bool word_binary(Does does, Number type, Reg to, Reg a, Reg b) = 0;
@@ -190,6 +212,18 @@ class Target {
                             uint32_t bytes) = 0;
   virtual void store_word_at(const Reg& from, const Reg& base, const Reg& index, int64_t offset,
                              uint32_t bytes) = 0;
+  // At base + distance.
+  virtual void load_word_from(const Reg& to, const Reg& base, const Reg& distance, uint32_t bytes) {
+    Reg sum = word();
+    word_binary(Does::Add, Number::U64, sum, base, distance);
+    load_word(to, sum, 0, bytes);
+  }
+  virtual void store_word_from(const Reg& from, const Reg& base, const Reg& distance,
+                               uint32_t bytes) {
+    Reg sum = word();
+    word_binary(Does::Add, Number::U64, sum, base, distance);
+    store_word(from, sum, 0, bytes);
+  }
   virtual void lowest_bit(const Reg& to, const Reg& bits) = 0;  // its number; some bit is set
   virtual void clear_lowest_bit(const Reg& bits) = 0;
   virtual void jump_if(Reg word, bool is_set, Label to) = 0;  // not zero

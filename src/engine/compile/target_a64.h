@@ -49,7 +49,7 @@ class A64 final : public Target {
     Gp next = temporary_word();
     node->setRet(0, next);
   }
-  void begin(bool) override {
+  void begin() override {
     asmjit::FuncNode* function = cc_.addFunc(asmjit::FuncSignatureT<uint32_t, Pass*>());
     pass_ = cc_.newGpx();
     function->setArg(0, pass_);

@@ -9,20 +9,9 @@ namespace kiln::engine {
 
 bool X64::finish() {
   cc_.bind(end_);
-  if (plain_) {
-    cc_.ret(result_);
-    cc_.endFunc();
-    return cc_.finalize() == asmjit::kErrorOk;
-  }
   cc_.vzeroupper();  // what follows may be code without AVX
-  cc_.emit(x86::Inst::kIdRet);
-  asmjit::BaseNode* last = cc_.cursor();
-  lacks_memory_ = !generator_->known.run(cc_, begin_);
-  if (lacks_memory_) return false;
-  cc_.setCursor(last);
-  if (constants_) cc_.addNode(constants_);
-  x86::Assembler assembler(&code_);
-  return cc_.serializeTo(&assembler) == asmjit::kErrorOk;
+  cc_._emitI(x86::Inst::kIdRet);
+  return generator_->known.registers.run(cc_, generator_->compiler);
 }
 
 void X64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
@@ -102,7 +91,7 @@ void X64::bits_to_mask(Reg to, Reg word, uint32_t first) {
   if (first) cc_.shr(moved, first);
   Ymm lanes = temporary(), bits = temporary();
   splat(lanes, moved, 4);
-  cc_.vmovaps(bits, in_memory(kLaneBits.data()));
+  cc_.vmovaps(bits, in_memory(std::bit_cast<NotesX64::Constant>(kLaneBits)));
   cc_.vpand(lanes, lanes, bits);
   cc_.vpcmpeqd(v(to), lanes, bits);
 }

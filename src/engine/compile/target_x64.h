@@ -9,7 +9,7 @@
 #include <asmjit/x86.h>
 
 #include <array>
-#include <new>
+#include <bit>
 #include <vector>
 
 #include "engine/compile/generator.h"
@@ -32,67 +32,33 @@ inline bool is_signed(Number type) { return type == Number::S32 || type == Numbe
 
 class X64 final : public Target {
  public:
-  ~X64() override { Generator<x86::Compiler, RegistersX64>::give_back(std::move(generator_)); }
+  X64() { generator_->known.notes.clear(); }
+  ~X64() override { Generator<x86::Assembler, Known>::give_back(std::move(generator_)); }
   uint32_t vector_lanes() const override { return 8; }
   uint32_t vector_count() const override { return 16; }
 
+  // The allocator knows which registers are lost from the third instruction on.
   void call(const void* handler, Reg warp, const void* op) override {
-    if (!plain_) {  // the allocator knows which registers are lost from the third instruction on
-      cc_.push(x86::rdi);
-      cc_.mov(x86::rdi, x(warp));
-      cc_.mov(x86::rsi, reinterpret_cast<uint64_t>(op));
-      cc_.mov(x86::rax, reinterpret_cast<uint64_t>(handler));
-      cc_.vzeroupper();
-      cc_.call(x86::rax);
-      cc_.pop(x86::rdi);
-      return;
-    }
-    // By a register: the code has no addresses of its own.
-    Gp function = temporary_word(), data = temporary_word(), next = temporary_word();
-    cc_.mov(function, reinterpret_cast<uint64_t>(handler));
-    cc_.mov(data, reinterpret_cast<uint64_t>(op));
-    asmjit::InvokeNode* node = nullptr;
-    cc_.invoke(&node, function, asmjit::FuncSignatureT<void*, void*, void*>());
-    node->setArg(0, x(warp));
-    node->setArg(1, data);
-    node->setRet(0, next);
+    cc_.push(x86::rdi);
+    cc_.mov(x86::rdi, x(warp));
+    cc_.mov(x86::rsi, reinterpret_cast<uint64_t>(op));
+    cc_.mov(x86::rax, reinterpret_cast<uint64_t>(handler));
+    cc_.vzeroupper();
+    cc_.call(x86::rax);
+    cc_.pop(x86::rdi);
   }
-  void begin(bool plain) override {
-    plain_ = plain;
-    end_ = cc_.newLabel();
-    if (!plain) {
-      begin_ = cc_.cursor();
-      pass_ = x86::rdi;
-      return;
-    }
-    asmjit::FuncNode* function = cc_.addFunc(asmjit::FuncSignatureT<uint32_t, Pass*>());
-    function->frame().setAvxEnabled();
-    function->frame().setAvxCleanup();  // what follows may be code without AVX
-    pass_ = cc_.newGpq();
-    function->setArg(0, pass_);
-    result_ = cc_.newGpd();
-  }
-  Reg pass() override { return pass_; }
+  void begin() override { end_ = cc_.newLabel(); }
+  Reg pass() override { return x86::rdi; }
   bool finish() override;
-  bool lacks_memory() const override { return lacks_memory_; }
-  asmjit::CodeHolder& code() override { return code_; }
+  asmjit::CodeHolder& code() override { return generator_->code; }
 
-  // Names of their own would be printed for each.
-  Reg new_vector() override {
-    Ymm reg;
-    cc_._newReg(&reg, asmjit::TypeId::kInt32x8, "v");
-    return reg;
-  }
-  Reg new_word() override {
-    Gp reg;
-    cc_._newReg(&reg, asmjit::TypeId::kUInt64, "w");
-    return reg;
-  }
+  Reg new_vector() override { return cc_.new_vector(); }
+  Reg new_word() override { return cc_.new_word(); }
   Label label() override { return cc_.newLabel(); }
   void bind(Label at) override { cc_.bind(at); }
   void jump(Label to) override { cc_.jmp(to); }
   void leave(uint32_t exit) override {
-    cc_.mov(plain_ ? result_ : Gp(x86::eax), exit);
+    cc_.mov(x86::eax, exit);
     cc_.jmp(end_);
   }
 
@@ -129,6 +95,11 @@ class X64 final : public Target {
 
   bool gather(const Reg& to, const Reg& base, const Reg& low, const Reg& high,
               uint32_t bytes) override;
+  bool gathers_narrow() const override { return true; }
+  void gather_narrow(const Reg& to, const Reg& base, int64_t offset,
+                     const Reg& distances) override {
+    gather_all(v(to), x86::ptr(x(base), v(distances), 0, static_cast<int32_t>(offset)), 4, false);
+  }
   bool load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step,
                   uint32_t bytes) override;
   bool store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
@@ -153,18 +124,15 @@ class X64 final : public Target {
   void constant(Reg to, uint64_t bits, uint32_t bytes) override {
     if (bits == 0)
       cc_.vpxor(v(to), v(to), v(to));
-    else if (bytes == 8)
-      cc_.vbroadcastsd(v(to), in_memory(&bits, 8));
     else
-      cc_.vbroadcastss(v(to), in_memory(&bits, 4));
+      cc_.vmovaps(v(to), bytes == 8 ? everywhere_wide(bits) : everywhere(narrow_bits(bits)));
   }
   void steps(Reg to, uint64_t step, uint32_t bytes) override {
     std::array<uint64_t, 4> wide{};
     std::array<uint32_t, 8> narrow{};
     for (uint32_t lane = 0; lane < 4; ++lane) wide[lane] = lane * step;
     for (uint32_t lane = 0; lane < 8; ++lane) narrow[lane] = static_cast<uint32_t>(lane * step);
-    cc_.vmovaps(v(to), in_memory(bytes == 8 ? static_cast<const void*>(wide.data())
-                                            : static_cast<const void*>(narrow.data())));
+    cc_.vmovaps(v(to), in_memory(bytes == 8 ? wide : std::bit_cast<NotesX64::Constant>(narrow)));
   }
   void constant_word(Reg to, uint64_t bits) override { cc_.mov(x(to), bits); }
   void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) override;
@@ -175,6 +143,14 @@ class X64 final : public Target {
   }
 
   void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) override;
+  void jump_if_lanes(const Reg& value, uint64_t bits, uint32_t bytes, const Label& to) override {
+    if (bits == (bytes == 8 ? ~uint64_t{0} : 0xffffffffu))
+      cc_.vptest(v(value), v(value));
+    else
+      cc_.vptest(v(value),
+                 bytes == 8 ? everywhere_wide(bits) : everywhere(static_cast<uint32_t>(bits)));
+    cc_.jnz(to);
+  }
   bool unary(Does does, Number type, Reg to, Reg a) override;
   bool binary(Does does, Number type, Reg to, Reg a, Reg b) override;
   bool ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) override;
@@ -190,6 +166,12 @@ class X64 final : public Target {
   void compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) override;
   void widen(bool is_signed_value, bool high, Reg to, Reg a) override;
   void mul_wide(bool is_signed_value, bool high, Reg to, Reg a, Reg b) override;
+  void mul_wide_by_one(bool is_signed_value, bool high, const Reg& to, const Reg& a,
+                       const Reg& b) override {
+    Ymm wide = temporary();
+    widen(false, high, wide, a);
+    is_signed_value ? cc_.vpmuldq(v(to), wide, v(b)) : cc_.vpmuludq(v(to), wide, v(b));
+  }
   void narrow(Reg to, Reg low, Reg high) override {
     Ymm halves = temporary();
     cc_.vshufps(halves, v(low), v(high), 0x88);  // the even words, of each 128 bits
@@ -241,6 +223,14 @@ class X64 final : public Target {
                      uint32_t bytes) override {
     cc_.mov(at_index(base, index, offset, bytes), bytes == 8 ? x(from) : w(from));
   }
+  void load_word_from(const Reg& to, const Reg& base, const Reg& distance,
+                      uint32_t bytes) override {
+    cc_.mov(bytes == 8 ? x(to) : w(to), x86::ptr(x(base), x(distance)));
+  }
+  void store_word_from(const Reg& from, const Reg& base, const Reg& distance,
+                       uint32_t bytes) override {
+    cc_.mov(x86::ptr(x(base), x(distance)), bytes == 8 ? x(from) : w(from));
+  }
   void lowest_bit(const Reg& to, const Reg& bits) override { cc_.tzcnt(x(to), x(bits)); }
   void clear_lowest_bit(const Reg& bits) override { cc_.blsr(x(bits), x(bits)); }
   void jump_if(Reg word, bool is_set, Label to) override {
@@ -267,25 +257,10 @@ class X64 final : public Target {
   }
   // All lanes: a gather clears its mask.
   void gather_all(const Ymm& to, const Mem& from, uint32_t bytes, bool wide);
-  // Behind the code.
-  Mem in_memory(const void* data, size_t bytes = 32) {
-    if (plain_) return cc_.newConst(asmjit::ConstPoolScope::kLocal, data, bytes);
-    if (!constants_ && cc_.newConstPoolNode(&constants_) != asmjit::kErrorOk)
-      throw std::bad_alloc();
-    size_t offset = 0;
-    if (constants_->add(data, bytes, offset) != asmjit::kErrorOk) throw std::bad_alloc();
-    return x86::ptr(constants_->label(), static_cast<int32_t>(offset));
-  }
-  Mem everywhere_wide(uint64_t bits) {
-    std::array<uint64_t, 4> lanes;
-    lanes.fill(bits);
-    return in_memory(lanes.data());
-  }
-  Mem everywhere(uint32_t bits) {
-    std::array<uint32_t, 8> lanes;
-    lanes.fill(bits);
-    return in_memory(lanes.data());
-  }
+  Mem in_memory(const NotesX64::Constant& bits) { return cc_.in_memory(bits); }
+  Mem everywhere_wide(uint64_t bits) { return in_memory({bits, bits, bits, bits}); }
+  Mem everywhere(uint32_t bits) { return everywhere_wide(bits * uint64_t{0x100000001}); }
+  static uint32_t narrow_bits(uint64_t bits) { return static_cast<uint32_t>(bits); }
   void blend_lane(const Reg& to, const Ymm& all, uint32_t lane, uint32_t bytes) {
     cc_.vpblendd(v(to), v(to), all, bytes == 8 ? 3u << (2 * lane) : 1u << lane);
   }
@@ -297,15 +272,14 @@ class X64 final : public Target {
   bool binary_wide(Does does, const Ymm& to, const Ymm& a, const Ymm& b);
   void move_right_wide(const Ymm& to, const Ymm& a, uint32_t by);
 
-  std::unique_ptr<Generator<x86::Compiler, RegistersX64>> generator_ =
-      Generator<x86::Compiler, RegistersX64>::take();
-  asmjit::CodeHolder& code_ = generator_->code;
-  x86::Compiler& cc_ = generator_->compiler;
-  Gp pass_, result_;
+  struct Known {
+    NotesX64 notes;
+    RegistersX64 registers;
+  };
+  std::unique_ptr<Generator<x86::Assembler, Known>> generator_ =
+      Generator<x86::Assembler, Known>::take();
+  NotesX64& cc_ = generator_->known.notes;
   Label end_;
-  bool plain_ = true, lacks_memory_ = false;
-  asmjit::BaseNode* begin_ = nullptr;
-  asmjit::ConstPoolNode* constants_ = nullptr;
 };
 
 }  // namespace kiln::engine
