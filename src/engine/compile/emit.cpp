@@ -145,6 +145,11 @@ Reg Emitter::vector_of(uint32_t index, uint32_t strip, uint32_t half) {
     }
     default: {  // steps
       const uint32_t lane = strip * t_.vector_lanes() + half * t_.vector_lanes() / 2;
+      if (value.splat.isValid()) {
+        Reg sum = t_.vector();
+        t_.add_steps(sum, value.splat, rise(v.steps, lane), v.steps.step, v.bytes);
+        return sum;
+      }
       Reg base = t_.word(), all = t_.vector();
       t_.word_add(base, value.word, rise(v.steps, lane));
       t_.splat(all, base, v.bytes);
@@ -254,10 +259,12 @@ void Emitter::read_input(uint32_t index) {
   if (v.in == Slot::Header) {
     t_.load_word(place_of(index, 0, 0), registers_, int64_t{v.slot} + offsetof(Affine, base),
                  v.bytes);
+    splat_base(index);
     return;
   }
   if (v.kept == Kept::Word || v.kept == Kept::Steps) {
     t_.load_word(place_of(index, 0, 0), base, v.slot, v.bytes);
+    splat_base(index);
     if (v.kept == Kept::Word && !v.written && value.is_read_as_vector) {
       value.splat = t_.new_vector();
       t_.load_splat(value.splat, base, v.slot, v.bytes);
@@ -491,14 +498,14 @@ bool Emitter::write_steps() {
     } else {
       need_all(step);
       if (!one(step)) return false;
-      if (step.d) blend(*step.d);
+      if (step.d) {
+        blend(*step.d);
+        if (!plan_.variables[*step.d].home) splat_base(*step.d);
+      }
       ++i;
     }
     for (size_t done = first; done < i; ++done) give_back(done);
-    std::erase_if(checked_, [&](const Checked& each) {
-      return each.variable == step.d ||
-             std::count(step.writes.begin(), step.writes.end(), each.variable) != 0;
-    });
+    std::erase_if(checked_, [&](const Checked& each) { return writes(step, each.variable); });
     t_.release(mark);
   }
   return true;
@@ -529,7 +536,9 @@ std::unique_ptr<Emitted> Emitter::run() {
   nan_ = t_.vector();
   t_.constant(nan_, 0x7fffffffu, 4);
   if (!prepare_places()) return nullptr;
+  find_labels();
   find_read();
+  find_groups();
   begin_masks();
   for (const Variable& v : plan_.variables) {
     if (v.kept != Kept::Steps || rises_.count({v.steps.step, v.bytes})) continue;
@@ -544,10 +553,6 @@ std::unique_ptr<Emitted> Emitter::run() {
       // A block may be written down before the one that it has its values from.
       if (plan_.variables[i].home) place_of(i, 0, 0);
     }
-  }
-  for (const Step& step : plan_.steps) {
-    if (flow_.is_leader(step.index) || step.index == plan_.phase.begin)
-      labels_.emplace(step.index, t_.label());
   }
   if (out_->goes_on && !write_common()) return nullptr;
   find_last_reads();

@@ -111,16 +111,16 @@ void Emitter::place_itself(const Prepared& at, const Reg& pointer) {
   t_.release(mark);
 }
 
-// The same of addresses that change: the words of the table are what Entry::reach() would find. An
+// The same of addresses that change, as Entry::reach() finds it. An
 // address that was seen there before has to be in the region; else it may be that of another Op.
 void Emitter::reach_itself(uint32_t index) {
   const Reach& at = out_->reaches[index];
   const Target::Mark mark = t_.mark();
-  Reg begin = t_.word(), size = t_.word(), move = t_.word(), span = t_.word();
+  const auto [begin, size] = new_reach(index);
+  Reg span = t_.word();
   if (at.space == ptx::Space::Shared) {
-    t_.constant_word(begin, 0);
     t_.load_word(size, t_.pass(), offsetof(Pass, shared_bytes), 8);
-    t_.load_word(move, t_.pass(), offsetof(Pass, shared), 8);
+    t_.load_word(begin, t_.pass(), offsetof(Pass, shared), 8);
   } else {
     Reg cached = t_.word(), seen = t_.word();
     t_.load_word(cached, t_.pass(), offsetof(Pass, cache), 8);
@@ -138,17 +138,10 @@ void Emitter::reach_itself(uint32_t index) {
     if (at.align > 1) t_.jump_if_bits(begin, at.align - 1, refused_);
     if (at.writes)
       expect_writable(cached, part(offsetof(Worker::CachedRegion, writable)), refused_);
-    t_.constant_word(move, 0);
   }
   t_.constant_word(span, at.span);
   t_.jump_if_above(span, size, refused_);
   t_.word_binary(Does::Sub, Number::U64, size, size, span);
-  const auto word = [&](uint32_t which) {
-    return static_cast<int64_t>(out_->prepared.size() + size_t{index} * 3 + which) * 8;
-  };
-  t_.store_word(begin, table_, word(0), 8);
-  t_.store_word(size, table_, word(1), 8);
-  t_.store_word(move, table_, word(2), 8);
   t_.release(mark);
 }
 
@@ -166,25 +159,27 @@ void Emitter::expect_lanes(const Variable& v) {
   t_.constant(differs, 0, 4);
   const uint32_t in_vector = vector_bytes() / v.bytes;
   const bool rises = v.steps.step != 0;
+  Reg all;
+  if (t_.adds_steps()) t_.splat(all = t_.vector(), base, v.bytes);
   for (uint32_t lane = 0; lane < kWarpSize; lane += in_vector) {
     const Target::Mark mark = t_.mark();
-    Reg seen = t_.vector(), wanted = t_.vector(), first = t_.word();
-    t_.word_add(first, base, rise(v.steps, lane));
-    t_.splat(wanted, first, v.bytes);
-    if (rises)
-      t_.binary(Does::Add, v.bytes == 8 ? Number::U64 : Number::U32, wanted, wanted,
-                rises_.at({v.steps.step, v.bytes}));
+    Reg seen = t_.vector(), wanted = t_.vector();
+    if (all.isValid()) {
+      t_.add_steps(wanted, all, rise(v.steps, lane), v.steps.step, v.bytes);
+    } else {
+      Reg first = t_.word();
+      t_.word_add(first, base, rise(v.steps, lane));
+      t_.splat(wanted, first, v.bytes);
+      if (rises)
+        t_.binary(Does::Add, v.bytes == 8 ? Number::U64 : Number::U32, wanted, wanted,
+                  rises_.at({v.steps.step, v.bytes}));
+    }
     t_.load(seen, registers_, int64_t{v.slot} + int64_t{lane} * v.bytes);
     t_.binary(Does::Xor, Number::U32, seen, seen, wanted);
     t_.binary(Does::Or, Number::U32, differs, differs, seen);
     t_.release(mark);
   }
-  // A mask: of other vectors not every target looks at every bit.
-  Reg none = t_.vector(), any = t_.word(), differ = t_.word();
-  t_.constant(none, 0, 4);
-  t_.compare(Comparison::Ne, Number::U32, differs, differs, none);
-  t_.any_and_differ(any, differ, {differs});
-  t_.jump_if(any, true, refused_);
+  t_.jump_if_lanes(differs, 0xffffffffu, 4, refused_);
 }
 
 void Emitter::expect_variable(const Variable& v) {

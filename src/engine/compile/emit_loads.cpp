@@ -83,6 +83,7 @@ void Emitter::find_read() {
       values_[*from].is_read = true;
       values_[*from].is_read_as_vector |= reads_as_vector(step, *from);
     };
+    if (step.d) values_[*step.d].made_by = &step;
     if (!in_table) note(step.a);
     for (const auto& from : {step.b, step.c, step.under}) note(from);
   }
@@ -93,10 +94,10 @@ void Emitter::find_read() {
 void Emitter::find_pointers() {
   out_->checks_itself = may_check_itself();
   for (size_t i = 0; i < out_->prepared.size(); ++i) pointers_.push_back(t_.new_word());
+  for (const Step& step : plan_.steps) {
+    if (reaches_memory(step) && !prepared_of_.count(step.index)) reach_of(step);
+  }
   if (out_->checks_itself) {
-    for (const Step& step : plan_.steps) {
-      if (reaches_memory(step) && !prepared_of_.count(step.index)) reach_of(step);
-    }
     // Where a branch leads around an access, its region may be known to nobody yet.
     out_->checks_itself =
         std::none_of(out_->reaches.begin(), out_->reaches.end(),
@@ -105,6 +106,13 @@ void Emitter::find_pointers() {
   if (!out_->checks_itself) {
     for (size_t i = 0; i < out_->prepared.size(); ++i)
       t_.load_word(pointers_[i], table_, static_cast<int64_t>(i) * 8, 8);
+    for (uint32_t i = 0; i < out_->reaches.size(); ++i) {
+      const ReachWords words = new_reach(i);
+      const size_t at = out_->prepared.size() + size_t{i} * 3;
+      const bool is_shared = out_->reaches[i].space == ptx::Space::Shared;
+      t_.load_word(words.begin, table_, static_cast<int64_t>(is_shared ? at + 2 : at) * 8, 8);
+      t_.load_word(words.limit, table_, static_cast<int64_t>(at + 1) * 8, 8);
+    }
     return;
   }
   out_->goes_on = may_go_on();
@@ -187,70 +195,151 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
   }
 }
 
-// The words of the table: where the memory begins, how far beyond it an access may begin, and what
-// an address is to be moved by.
-// All accesses to shared memory that reach as far have the same.
+// Accesses that begin with one address in one block are checked together, before the first of them:
+// all of them run, or none. Where a branch leads around one, it is checked by itself.
+void Emitter::find_groups() {
+  group_of_.assign(plan_.steps.size(), 0);
+  std::vector<uint32_t> open;  // groups of this block
+  for (size_t s = 0; s < plan_.steps.size(); ++s) {
+    const Step& step = plan_.steps[s];
+    if ((labels_.count(step.index) && (s == 0 || plan_.steps[s - 1].index != step.index)) ||
+        is_branch(step))
+      open.clear();
+    if (reaches_memory(step) && step.a && !prepared_of_.count(step.index) &&
+        is_checked_at_once(step)) {
+      constexpr int64_t kFarthest = 1 << 20;
+      const int64_t first = step.op.imm, last = first + int64_t{bytes_of(step.meaning.type)};
+      const auto fits = [&](uint32_t index) {
+        const Group& group = groups_[index];
+        return group.variable == *step.a && group.writes == changes_memory(step) &&
+               group.space == step.op.z && group.narrow == ((step.op.x & kAddress32) != 0) &&
+               !step.under && std::abs(group.first - first) < kFarthest;
+      };
+      const auto found = std::find_if(open.begin(), open.end(), fits);
+      group_of_[s] = found != open.end() ? *found : static_cast<uint32_t>(groups_.size());
+      if (found == open.end()) {
+        groups_.push_back({*step.a, changes_memory(step), step.op.z, (step.op.x & kAddress32) != 0,
+                           first, last, step.align});
+        if (!step.under) open.push_back(group_of_[s]);
+      }
+      Group& group = groups_[group_of_[s]];
+      group.first = std::min(group.first, first);
+      group.last = std::max(group.last, last);
+      group.align = std::max(group.align, step.align);
+    }
+    std::erase_if(open, [&](uint32_t index) { return writes(step, groups_[index].variable); });
+  }
+}
+
+// The pointer that an address is made of, as far as one can tell; else the address itself. What
+// begins with one pointer mostly ends in one region.
+uint32_t Emitter::root_of(uint32_t variable, uint32_t depth) const {
+  const Variable& v = plan_.variables[variable];
+  const Step* step = v.home ? nullptr : values_[variable].made_by;
+  if (!step || depth == 0) return variable;
+  const auto is_pointer = [&](uint32_t index) {
+    const Variable& root = plan_.variables[index];
+    return root.home && root.in == Slot::Scalar && root.bytes == 8 && !root.is_constant;
+  };
+  const auto through = [&](std::initializer_list<std::optional<uint32_t>> operands) {
+    for (const auto& from : operands) {
+      if (!from || plan_.variables[*from].bytes != v.bytes) continue;
+      const uint32_t root = root_of(*from, depth - 1);
+      if (is_pointer(root)) return root;
+    }
+    return variable;
+  };
+  switch (step->meaning.does) {
+    case Does::Add:
+    case Does::Sub:
+      return through({step->a, step->b});
+    case Does::Copy:
+    case Does::Spread:
+      return through({step->a});
+    case Does::MadWide:
+      return through({step->c});
+    default:
+      return variable;
+  }
+}
+
+// Accesses to shared memory have one for all that reach as far, and so have those by one pointer.
 Reach& Emitter::reach_of(const Step& step) {
   Reach at{static_cast<ptx::Space>(step.op.z), step.index, bytes_of(step.meaning.type),
            changes_memory(step), is_behind_branch(step)};
+  constexpr uint32_t kDepth = 6;
+  const uint32_t root = at.space == ptx::Space::Shared ? 0 : root_of(*step.a, kDepth);
   if (is_checked_at_once(step)) {
+    const Group& group = group_of(step);
     const auto [least, most] = range(plan_.variables[*step.a].steps);
-    at.span += static_cast<uint64_t>(most - least);
+    at.span = static_cast<uint64_t>(most - least + group.last - group.first);
   } else {
     at.align = step.align;
   }
   auto place = reach_of_.find(step.index);
   if (place == reach_of_.end()) {
-    const auto same = [&](const Reach& other) {
-      return at.space == ptx::Space::Shared && other.space == at.space && other.span == at.span &&
-             other.align == at.align && other.optional == at.optional;
-    };
-    const auto found = std::find_if(out_->reaches.begin(), out_->reaches.end(), same);
-    const auto index = static_cast<uint32_t>(found - out_->reaches.begin());
-    if (found == out_->reaches.end()) out_->reaches.push_back(at);
+    uint32_t index = 0;
+    for (; index < out_->reaches.size(); ++index) {
+      const Reach& other = out_->reaches[index];
+      if (other.space == at.space && other.span == at.span && other.align == at.align &&
+          roots_[index] == root &&
+          ((other.writes == at.writes && other.optional == at.optional) ||
+           at.space == ptx::Space::Shared))
+        break;
+    }
+    if (index == out_->reaches.size()) {
+      out_->reaches.push_back(at);
+      roots_.push_back(root);
+    }
     place = reach_of_.emplace(step.index, index).first;
   }
   Reach& reach = out_->reaches[place->second];
   reach.span = std::max(reach.span, at.span);
   reach.align = std::max(reach.align, at.align);
+  reach.optional &= at.optional;
   return reach;
 }
 
-Reg Emitter::reach_word(const Step& step, uint32_t which) {
-  reach_of(step);
-  Reg word = t_.word();
-  const size_t at = out_->prepared.size() + size_t{reach_of_[step.index]} * 3 + which;
-  t_.load_word(word, table_, static_cast<int64_t>(at) * 8, 8);
-  return word;
+const Emitter::ReachWords& Emitter::new_reach(uint32_t index) {
+  if (reach_words_.size() <= index) reach_words_.resize(index + 1);
+  return reach_words_[index] = {t_.new_word(), t_.new_word()};
 }
 
-void Emitter::check_reach(const Step& step, const Reg& address, Reg* where) {
-  Reg from = address;
-  if (static_cast<ptx::Space>(step.op.z) != ptx::Space::Shared) {  // which begins at 0
-    from = t_.word();
-    t_.word_binary(Does::Sub, Number::U64, from, address, reach_word(step, 0));
+// Checks all of its group, and says where the first lane's element is.
+Emitter::Placed Emitter::place_changing(const Step& step) {
+  Group& group = group_of(step);
+  const Variable& v = plan_.variables[*step.a];
+  const int64_t least = range(v.steps).first;
+  const bool is_shared = static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared;
+  // An address of this process, as long as nobody changes it.
+  const bool direct = !is_shared && !group.narrow && v.kept != Kept::Splat;
+  if (!group.is_checked) {
+    group.is_checked = true;
+    const ReachWords& reach = reach_words(step);
+    const Reg base = word_of(*step.a);
+    if (group.align > 1) t_.jump_if_bits(base, group.align - 1, bail());
+    Reg address = direct ? t_.word() : t_.new_word();
+    if (group.narrow) {
+      t_.word_add(address, base, group.first);
+      t_.word_extend(false, address, address);
+      t_.word_add(address, address, least);
+    } else {
+      t_.word_add(address, base, group.first + least);
+    }
+    Reg from = address;
+    if (!is_shared)  // which begins at 0
+      t_.word_binary(Does::Sub, Number::U64, from = t_.word(), address, reach.begin);
+    bail_if_above(from, reach.limit);
+    if (is_shared) t_.word_binary(Does::Add, Number::U64, address, address, reach.begin);
+    group.where = address;
   }
-  bail_if_above(from, reach_word(step, 1));
-  const uint32_t bytes = bytes_of(step.meaning.type);
-  t_.jump_if_bits(address, bytes - 1, bail());
-  if (step.align > bytes) {  // of all elements: this one may begin behind the first
-    Reg first = t_.word();
-    t_.word_add(first, address, -(step.op.imm & (step.align - 1)));
-    t_.jump_if_bits(first, step.align - 1, bail());
-  }
-  *where = t_.word();
-  t_.word_binary(Does::Add, Number::U64, *where, address, reach_word(step, 2));
+  if (direct) return {word_of(*step.a), step.op.imm};
+  return {group.where, step.op.imm - group.first - least};
 }
 
 bool Emitter::load_changing(const Step& step) {
-  const Variable& v = plan_.variables[*step.a];
-  const int64_t least = range(v.steps).first;
-  Reg address = t_.word(), where;
-  t_.word_add(address, word_of(*step.a), step.op.imm);
-  if (step.op.x & kAddress32) t_.word_extend(false, address, address);
-  t_.word_add(address, address, least);
-  check_reach(step, address, &where);
-  load_from(step, where, -least, v.steps);
+  const Placed at = place_changing(step);
+  load_from(step, at.base, at.offset, plan_.variables[*step.a].steps);
   return true;
 }
 
@@ -290,14 +379,14 @@ Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gath
 // How far from a place, which is returned, each lane's memory is, two vectors of 64 bits a strip:
 // one check for all of them.
 Reg Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
-  const Reg begin = reach_word(step, 0), limit = reach_word(step, 1), move = reach_word(step, 2);
-  Reg shift = t_.word(), base = t_.word();
+  const ReachWords& reach = reach_words(step);
+  Reg shift = t_.word();
   t_.constant_word(shift,
                    plan_.variables[*step.a].bytes == 8 ? static_cast<uint64_t>(step.op.imm) : 0);
-  t_.word_binary(Does::Sub, Number::U64, shift, shift, begin);
-  t_.word_binary(Does::Add, Number::U64, base, begin, move);
+  if (static_cast<ptx::Space>(step.op.z) != ptx::Space::Shared)
+    t_.word_binary(Does::Sub, Number::U64, shift, shift, reach.begin);
   Gathered all{t_.vector(), t_.vector(), t_.vector(), t_.vector(), {}};
-  t_.splat(all.limit, limit, 8);
+  t_.splat(all.limit, reach.limit, 8);
   t_.splat(all.shift, shift, 8);
   t_.constant(all.beyond, 0, 8);
   t_.constant(all.low, 0, 8);
@@ -312,7 +401,7 @@ Reg Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
   constexpr uint64_t kSign = uint64_t{1} << 63;
   t_.jump_if_lanes(all.low, kSign | (step.align - 1), 8, bail());
   t_.jump_if_lanes(all.beyond, kSign, 8, bail());
-  return base;
+  return reach.begin;
 }
 
 void Emitter::addresses_of(const Step& step, std::vector<Reg>* from) {
@@ -325,7 +414,8 @@ void Emitter::addresses_of(const Step& step, std::vector<Reg>* from) {
 // Shared memory is small, so that 32 bits are enough for an address of it and its sign.
 bool Emitter::is_narrow(const Step& step) const {
   constexpr int64_t kFarthest = int64_t{1} << 30;
-  return t_.gathers_narrow() && static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared &&
+  return t_.gathers_narrow() && t_.adds_steps() &&
+         static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared &&
          plan_.variables[*step.a].bytes == 4 && std::abs(step.op.imm) < kFarthest;
 }
 
@@ -334,11 +424,7 @@ Reg Emitter::narrow_address(const Step& step, uint32_t strip) {
   const Reg from = vector_of(*step.a, strip, 0);
   if (!step.op.imm && !plan_.masked) return from;
   Reg at = from;
-  if (step.op.imm) {
-    at = t_.vector();
-    t_.constant(at, static_cast<uint32_t>(step.op.imm), 4);
-    t_.binary(Does::Add, Number::U32, at, at, from);
-  }
+  if (step.op.imm) t_.add_steps(at = t_.vector(), from, step.op.imm, 0, 4);
   if (plan_.masked) {
     const Reg all = at;
     t_.binary(Does::And, Number::U32, at = t_.vector(), all, active(strip, 0, 4));
@@ -354,7 +440,7 @@ void Emitter::check_narrow(const Step& step) {
   checked_.push_back(own);
   const Target::Mark mark = t_.mark();
   Reg limit = t_.vector(), most = t_.vector(), low = t_.vector();
-  t_.splat(limit, reach_word(step, 1), 4);
+  t_.splat(limit, reach_words(step).limit, 4);
   t_.copy(most, limit);
   t_.constant(low, 0, 4);
   const uint64_t behind = static_cast<uint64_t>(step.op.imm) & (step.align - 1);
@@ -364,10 +450,7 @@ void Emitter::check_narrow(const Step& step) {
     t_.binary(Does::Max, Number::U32, most, most, at);
     Reg first = at;
     if (behind) {
-      Reg element = t_.vector();
-      first = t_.vector();
-      t_.constant(element, behind, 4);
-      t_.binary(Does::Sub, Number::U32, first, at, element);
+      t_.add_steps(first = t_.vector(), at, -static_cast<int64_t>(behind), 0, 4);
       if (plan_.masked) t_.binary(Does::And, Number::U32, first, first, active(s, 0, 4));
     }
     t_.binary(Does::Or, Number::U32, low, low, first);
@@ -381,7 +464,7 @@ void Emitter::check_narrow(const Step& step) {
 
 void Emitter::gather_narrow(const Step& step) {
   check_narrow(step);
-  const Reg base = reach_word(step, 2);
+  const Reg base = reach_words(step).begin;
   for (uint32_t s = 0; s < strips_; ++s) {
     const Target::Mark mark = t_.mark();
     // Lanes that do not run look at the first byte.

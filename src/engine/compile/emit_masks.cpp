@@ -61,4 +61,15 @@ void Emitter::branch_masked(const Step& step) {
   t_.bind(done);
 }
 
+// Where some branch leads to: one that became a mask leads nowhere.
+void Emitter::find_labels() {
+  labels_.emplace(plan_.phase.begin, t_.label());
+  for (const Step& step : plan_.steps) {
+    if (!is_branch(step)) continue;
+    const uint32_t target = flow_.index_of(step.op.target);
+    if (target >= plan_.phase.begin && target < plan_.phase.end && !labels_.count(target))
+      labels_.emplace(target, t_.label());
+  }
+}
+
 }  // namespace kiln::engine

@@ -6,6 +6,17 @@
 
 namespace kiln::engine {
 
+// Of base and step that vectors are made of, where it is computed: all uses of it come behind.
+void Emitter::splat_base(uint32_t index) {
+  const Variable& v = plan_.variables[index];
+  Value& value = values_[index];
+  // The next warp has another one.
+  const bool stays = v.home ? !v.written && !out_->goes_on : true;
+  if (v.kept != Kept::Steps || !value.is_read_as_vector || !stays || !t_.adds_steps()) return;
+  value.splat = t_.new_vector();
+  t_.splat(value.splat, value.word, v.bytes);
+}
+
 bool Emitter::one(const Step& step) {
   switch (step.meaning.does) {
     case Does::Branch:

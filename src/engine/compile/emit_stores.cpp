@@ -23,7 +23,7 @@ bool Emitter::place_store(const Step& step, Where* where) {
   if (step.place.of == Place::Of::Header) return false;
   if (!is_checked_at_once(step) && is_narrow(step)) {
     check_narrow(step);
-    where->base = reach_word(step, 2);
+    where->base = reach_words(step).begin;
     for (uint32_t s = 0; s < strips_; ++s) where->all.push_back(narrow_address(step, s));
     return true;
   }
@@ -31,14 +31,9 @@ bool Emitter::place_store(const Step& step, Where* where) {
     addresses_of(step, &where->all);
     return true;
   }
-  const int64_t least = range(plan_.variables[*step.a].steps).first;
-  Reg address = t_.word(), at;
-  t_.word_add(address, word_of(*step.a), step.op.imm);
-  if (step.op.x & kAddress32) t_.word_extend(false, address, address);
-  t_.word_add(address, address, least);
-  check_reach(step, address, &at);
-  Reg first = t_.word();
-  t_.word_add(first, at, -least - step.op.imm);
+  const Placed at = place_changing(step);
+  Reg first = at.base;
+  if (at.offset != step.op.imm) t_.word_add(first = t_.word(), at.base, at.offset - step.op.imm);
   where->all.push_back(first);
   return true;
 }

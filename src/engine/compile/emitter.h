@@ -2,6 +2,7 @@
 // What does the code generator keep while it goes through a plan? (emit.cpp, emit_steps.cpp)
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,6 +25,7 @@ class Emitter {
     bool read = false;       // from the frame
     bool checked = false;    // it has no NaN
     bool is_read = false, is_read_as_vector = false;  // by some step
+    const Step* made_by = nullptr;                    // the last one
   };
   uint32_t vector_bytes() const { return t_.vector_lanes() * 4; }
   int64_t rise(const Pattern2& steps, uint32_t lane) const;
@@ -44,6 +46,8 @@ class Emitter {
   void need(uint32_t variable);
   void need_all(const Step& step);
   void read_input(uint32_t variable);
+  void splat_base(uint32_t variable);
+  void find_labels();
   void write_back(uint32_t variable);
   void write_predicate(uint32_t variable);
   std::vector<uint32_t> live_at(uint32_t op) const;
@@ -163,9 +167,37 @@ class Emitter {
   void count_in(const Step& step, const Where& where);
   Reg address_aside(const Where& where, const Reg& lane, uint32_t behind);
   std::optional<Reg> mask_of(const Step& step, uint32_t strip);
-  Reg reach_word(const Step& step, uint32_t which);
   Reach& reach_of(const Step& step);
-  void check_reach(const Step& step, const Reg& address, Reg* where);
+  // Where memory begins in this process, and how far behind its beginning an access may begin.
+  struct ReachWords {
+    Reg begin, limit;
+  };
+  const ReachWords& new_reach(uint32_t index);
+  const ReachWords& reach_words(const Step& step) { return reach_words_[reach_of_.at(step.index)]; }
+  uint32_t root_of(uint32_t variable, uint32_t depth) const;
+  // Accesses that are checked together (emit_loads.cpp).
+  struct Group {
+    uint32_t variable;
+    bool writes;
+    uint8_t space;
+    bool narrow;
+    int64_t first, last;  // what they add to the address: the first byte, and behind the last
+    uint32_t align;
+    bool is_checked = false;
+    Reg where{};  // of the first byte, in this process
+  };
+  void find_groups();
+  Group& group_of(const Step& step) {
+    return groups_[group_of_[static_cast<size_t>(&step - plan_.steps.data())]];
+  }
+  struct Placed {
+    Reg base;
+    int64_t offset;
+  };
+  Placed place_changing(const Step& step);
+  static bool writes(const Step& step, uint32_t variable) {
+    return step.d == variable || std::count(step.writes.begin(), step.writes.end(), variable) != 0;
+  }
   uint32_t strip_count(uint32_t variable) const {
     return plan_.variables[variable].kept == Kept::Vector ? strips_ : 1;
   }
@@ -204,7 +236,11 @@ class Emitter {
   std::map<uint32_t, uint32_t> prepared_of_;  // by Op: index of Emitted::prepared
   std::vector<Reg> pointers_;                 // of those
   std::map<uint32_t, uint32_t> reach_of_;     // by Op: index of Emitted::reaches
-  struct Checked {  // addresses of all lanes in shared memory, in this block
+  std::vector<ReachWords> reach_words_;       // by that index
+  std::vector<uint32_t> roots_;               // the same: a variable
+  std::vector<Group> groups_;
+  std::vector<uint32_t> group_of_;  // by step
+  struct Checked {                  // addresses of all lanes in shared memory, in this block
     uint32_t variable;
     int64_t offset;
     uint32_t bytes, align;

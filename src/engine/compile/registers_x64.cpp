@@ -432,10 +432,10 @@ bool RegistersX64::find_memory() {
   return used_.size() <= kSpilled * words;
 }
 
-// What is used most where it lives shortest comes first: by the exponent of that number and three
-// more bits of it, of which there are so few that each has a place in a list.
+// What is used most where it lives shortest comes first: by the exponent of that number, from 2^-24
+// to 2^16, and three more bits of it, of which there are so few that each has a place in a list.
 void RegistersX64::find_order(bool vectors) {
-  constexpr uint32_t kKept = 20, kKeys = 1 << 11;
+  constexpr uint32_t kKept = 20, kLeast = (127 - 24) << 3, kKeys = 40 << 3;
   std::array<uint32_t, kKeys + 1> counts{};
   keys_.clear();
   pieces_.clear();
@@ -443,7 +443,8 @@ void RegistersX64::find_order(bool vectors) {
     Span& span = spans_[i];
     if (span.ranges == kNowhere || is_vector_[span.value] != vectors) continue;
     const float density = span.weight / static_cast<float>(cut(span));
-    const uint32_t key = kKeys - 1 - (std::bit_cast<uint32_t>(density) >> kKept & (kKeys - 1));
+    const uint32_t above = std::max(std::bit_cast<uint32_t>(density) >> kKept, kLeast) - kLeast;
+    const uint32_t key = kKeys - 1 - std::min(above, kKeys - 1);
     keys_.push_back({key, i});
     ++counts[key + 1];
   }

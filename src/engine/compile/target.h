@@ -103,6 +103,11 @@ class Target {
   virtual void constant(Reg to, uint64_t bits, uint32_t bytes) = 0;  // all lanes of a vector
   // Lane l of a vector becomes l * step.
   virtual void steps(Reg to, uint64_t step, uint32_t bytes) = 0;
+  // Lane l becomes that of a and first + l * step. False: constants cost more than words here.
+  virtual bool adds_steps() const { return false; }
+  virtual void add_steps(const Reg& to, const Reg& a, int64_t first, int64_t step, uint32_t bytes) {
+    (void)to, (void)a, (void)first, (void)step, (void)bytes;
+  }
   virtual void constant_word(Reg to, uint64_t bits) = 0;
   virtual void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) = 0;
   virtual void set_lane(Reg to, Reg word, uint32_t lane, uint32_t bytes) = 0;

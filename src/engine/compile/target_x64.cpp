@@ -30,16 +30,18 @@ void X64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
   cc_.cmovz(w(differ), w(any));
 }
 
+// By a register of its own: the gather reads what is there, and `to` may be in memory.
 void X64::gather_all(const Ymm& to, const Mem& from, uint32_t bytes, bool wide) {
-  Ymm mask = temporary();
+  Ymm mask = temporary(), all = temporary();
   cc_.vpcmpeqd(mask, mask, mask);
-  cc_.vpxor(to, to, to);
+  cc_.vpxor(all, all, all);
   if (bytes == 8)
-    cc_.vpgatherqq(to, from, mask);
+    cc_.vpgatherqq(all, from, mask);
   else if (wide)
-    cc_.vpgatherqd(to.xmm(), from, mask.xmm());
+    cc_.vpgatherqd(all.xmm(), from, mask.xmm());
   else
-    cc_.vpgatherdd(to, from, mask);
+    cc_.vpgatherdd(all, from, mask);
+  cc_.vmovaps(to, all);
 }
 
 bool X64::gather(const Reg& to, const Reg& base, const Reg& low, const Reg& high, uint32_t bytes) {

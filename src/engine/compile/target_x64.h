@@ -128,11 +128,14 @@ class X64 final : public Target {
       cc_.vmovaps(v(to), bytes == 8 ? everywhere_wide(bits) : everywhere(narrow_bits(bits)));
   }
   void steps(Reg to, uint64_t step, uint32_t bytes) override {
-    std::array<uint64_t, 4> wide{};
-    std::array<uint32_t, 8> narrow{};
-    for (uint32_t lane = 0; lane < 4; ++lane) wide[lane] = lane * step;
-    for (uint32_t lane = 0; lane < 8; ++lane) narrow[lane] = static_cast<uint32_t>(lane * step);
-    cc_.vmovaps(v(to), in_memory(bytes == 8 ? wide : std::bit_cast<NotesX64::Constant>(narrow)));
+    cc_.vmovaps(v(to), steps_in_memory(0, step, bytes));
+  }
+  bool adds_steps() const override { return true; }
+  void add_steps(const Reg& to, const Reg& a, int64_t first, int64_t step,
+                 uint32_t bytes) override {
+    const Mem rises =
+        steps_in_memory(static_cast<uint64_t>(first), static_cast<uint64_t>(step), bytes);
+    bytes == 8 ? cc_.vpaddq(v(to), v(a), rises) : cc_.vpaddd(v(to), v(a), rises);
   }
   void constant_word(Reg to, uint64_t bits) override { cc_.mov(x(to), bits); }
   void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) override;
@@ -258,6 +261,14 @@ class X64 final : public Target {
   // All lanes: a gather clears its mask.
   void gather_all(const Ymm& to, const Mem& from, uint32_t bytes, bool wide);
   Mem in_memory(const NotesX64::Constant& bits) { return cc_.in_memory(bits); }
+  Mem steps_in_memory(uint64_t first, uint64_t step, uint32_t bytes) {
+    std::array<uint64_t, 4> wide{};
+    std::array<uint32_t, 8> narrow{};
+    for (uint32_t lane = 0; lane < 4; ++lane) wide[lane] = first + lane * step;
+    for (uint32_t lane = 0; lane < 8; ++lane)
+      narrow[lane] = static_cast<uint32_t>(first + lane * step);
+    return in_memory(bytes == 8 ? wide : std::bit_cast<NotesX64::Constant>(narrow));
+  }
   Mem everywhere_wide(uint64_t bits) { return in_memory({bits, bits, bits, bits}); }
   Mem everywhere(uint32_t bits) { return everywhere_wide(bits * uint64_t{0x100000001}); }
   static uint32_t narrow_bits(uint64_t bits) { return static_cast<uint32_t>(bits); }
