@@ -205,27 +205,28 @@ void Emitter::find_groups() {
     if ((labels_.count(step.index) && (s == 0 || plan_.steps[s - 1].index != step.index)) ||
         is_branch(step))
       open.clear();
-    if (reaches_memory(step) && step.a && !prepared_of_.count(step.index) &&
-        is_checked_at_once(step)) {
+    if (reaches_memory(step) && step.a && !prepared_of_.count(step.index)) {
       constexpr int64_t kFarthest = 1 << 20;
       const int64_t first = step.op.imm, last = first + int64_t{bytes_of(step.meaning.type)};
       const auto fits = [&](uint32_t index) {
         const Group& group = groups_[index];
         return group.variable == *step.a && group.writes == changes_memory(step) &&
-               group.space == step.op.z && group.narrow == ((step.op.x & kAddress32) != 0) &&
-               !step.under && std::abs(group.first - first) < kFarthest;
+               group.space == step.op.z && group.at_once == is_checked_at_once(step) &&
+               group.narrow == ((step.op.x & kAddress32) != 0) && !step.under &&
+               std::abs(group.first - first) < kFarthest;
       };
       const auto found = std::find_if(open.begin(), open.end(), fits);
       group_of_[s] = found != open.end() ? *found : static_cast<uint32_t>(groups_.size());
       if (found == open.end()) {
-        groups_.push_back({*step.a, changes_memory(step), step.op.z, (step.op.x & kAddress32) != 0,
-                           first, last, step.align});
+        groups_.push_back({*step.a, changes_memory(step), step.op.z, is_checked_at_once(step),
+                           (step.op.x & kAddress32) != 0, first, last, step.align});
         if (!step.under) open.push_back(group_of_[s]);
       }
       Group& group = groups_[group_of_[s]];
       group.first = std::min(group.first, first);
       group.last = std::max(group.last, last);
       group.align = std::max(group.align, step.align);
+      ++group.count;
     }
     std::erase_if(open, [&](uint32_t index) { return writes(step, groups_[index].variable); });
   }
@@ -269,12 +270,13 @@ Reach& Emitter::reach_of(const Step& step) {
            changes_memory(step), is_behind_branch(step)};
   constexpr uint32_t kDepth = 6;
   const uint32_t root = at.space == ptx::Space::Shared ? 0 : root_of(*step.a, kDepth);
-  if (is_checked_at_once(step)) {
-    const Group& group = group_of(step);
+  const Group& group = group_of(step);
+  at.span = static_cast<uint64_t>(group.last - group.first);
+  if (group.at_once) {
     const auto [least, most] = range(plan_.variables[*step.a].steps);
-    at.span = static_cast<uint64_t>(most - least + group.last - group.first);
+    at.span += static_cast<uint64_t>(most - least);
   } else {
-    at.align = step.align;
+    at.align = group.align;
   }
   auto place = reach_of_.find(step.index);
   if (place == reach_of_.end()) {
@@ -347,14 +349,16 @@ bool Emitter::load_changing(const Step& step) {
 // wrong with any of them is noted for all. Lanes that do not run look at the first byte.
 Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gathered& all) {
   const Variable& v = plan_.variables[*step.a];
-  Reg from = t_.vector();
+  const Group& group = group_of(step);
+  // Others of the group want it too.
+  Reg from = group.count > 1 ? t_.new_vector() : t_.vector();
   if (v.bytes == 8) {
     t_.binary(Does::Add, Number::U64, from, vector_of(*step.a, s, h), all.shift);
   } else {
     Reg moved = vector_of(*step.a, s, 0);
-    if (step.op.imm) {  // within 32 bits
+    if (group.first) {  // within 32 bits
       Reg offset = t_.vector(), sum = t_.vector();
-      t_.constant(offset, static_cast<uint32_t>(step.op.imm), 4);
+      t_.constant(offset, static_cast<uint32_t>(group.first), 4);
       t_.binary(Does::Add, Number::U32, sum, moved, offset);
       moved = sum;
     }
@@ -377,12 +381,18 @@ Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gath
 }
 
 // How far from a place, which is returned, each lane's memory is, two vectors of 64 bits a strip:
-// one check for all of them.
-Reg Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
+// one check for all of them, and for all of the group.
+Emitter::Placed Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
+  Group& group = group_of(step);
   const ReachWords& reach = reach_words(step);
+  const Placed place{reach.begin, step.op.imm - group.first};
+  if (group.is_checked) {
+    *from = group.from;
+    return place;
+  }
   Reg shift = t_.word();
   t_.constant_word(shift,
-                   plan_.variables[*step.a].bytes == 8 ? static_cast<uint64_t>(step.op.imm) : 0);
+                   plan_.variables[*step.a].bytes == 8 ? static_cast<uint64_t>(group.first) : 0);
   if (static_cast<ptx::Space>(step.op.z) != ptx::Space::Shared)
     t_.word_binary(Does::Sub, Number::U64, shift, shift, reach.begin);
   Gathered all{t_.vector(), t_.vector(), t_.vector(), t_.vector(), {}};
@@ -390,7 +400,7 @@ Reg Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
   t_.splat(all.shift, shift, 8);
   t_.constant(all.beyond, 0, 8);
   t_.constant(all.low, 0, 8);
-  if (const uint64_t behind = static_cast<uint64_t>(step.op.imm) & (step.align - 1)) {
+  if (const uint64_t behind = static_cast<uint64_t>(group.first) & (group.align - 1)) {
     all.element = t_.vector();
     t_.constant(all.element, behind, 8);
   }
@@ -399,32 +409,38 @@ Reg Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
   }
   // One that is below the first or behind the last has its sign set here or there.
   constexpr uint64_t kSign = uint64_t{1} << 63;
-  t_.jump_if_lanes(all.low, kSign | (step.align - 1), 8, bail());
+  t_.jump_if_lanes(all.low, kSign | (group.align - 1), 8, bail());
   t_.jump_if_lanes(all.beyond, kSign, 8, bail());
-  return reach.begin;
+  group.is_checked = true;
+  if (group.count > 1) group.from = *from;
+  return place;
 }
 
-void Emitter::addresses_of(const Step& step, std::vector<Reg>* from) {
-  const Reg base = distances_of(step, from);
-  Reg everywhere = t_.vector();
+void Emitter::addresses_of(const Step& step, std::vector<Reg>* where) {
+  std::vector<Reg> from;
+  const Placed at = distances_of(step, &from);
+  Reg everywhere = t_.vector(), base = t_.word();
+  t_.word_add(base, at.base, at.offset);
   t_.splat(everywhere, base, 8);
-  for (const Reg& where : *from) t_.binary(Does::Add, Number::U64, where, where, everywhere);
+  for (const Reg& each : from) {
+    where->push_back(t_.vector());
+    t_.binary(Does::Add, Number::U64, where->back(), each, everywhere);
+  }
 }
 
 // Shared memory is small, so that 32 bits are enough for an address of it and its sign.
-bool Emitter::is_narrow(const Step& step) const {
+bool Emitter::is_narrow(const Step& step) {
   constexpr int64_t kFarthest = int64_t{1} << 30;
   return t_.gathers_narrow() && t_.adds_steps() &&
          static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared &&
-         plan_.variables[*step.a].bytes == 4 && std::abs(step.op.imm) < kFarthest;
+         plan_.variables[*step.a].bytes == 4 && std::abs(group_of(step).first) < kFarthest;
 }
 
-// The addresses of a strip.
-Reg Emitter::narrow_address(const Step& step, uint32_t strip) {
+// The addresses of a strip, so far on.
+Reg Emitter::narrow_address(const Step& step, uint32_t strip, int64_t offset) {
   const Reg from = vector_of(*step.a, strip, 0);
-  if (!step.op.imm && !plan_.masked) return from;
   Reg at = from;
-  if (step.op.imm) t_.add_steps(at = t_.vector(), from, step.op.imm, 0, 4);
+  if (offset) t_.add_steps(at = t_.vector(), from, offset, 0, 4);
   if (plan_.masked) {
     const Reg all = at;
     t_.binary(Does::And, Number::U32, at = t_.vector(), all, active(strip, 0, 4));
@@ -435,18 +451,22 @@ Reg Emitter::narrow_address(const Step& step, uint32_t strip) {
 // The most of all lanes must be inside, and no lane may have one of the low bits. What was checked
 // once in a block need not be again.
 void Emitter::check_narrow(const Step& step) {
-  const Checked own{*step.a, step.op.imm, bytes_of(step.meaning.type), step.align};
-  if (std::find(checked_.begin(), checked_.end(), own) != checked_.end()) return;
-  checked_.push_back(own);
+  const Group& group = group_of(step);
+  const auto covers = [&](const Checked& other) {
+    return other.variable == group.variable && other.first <= group.first &&
+           other.last >= group.last && other.align >= group.align;
+  };
+  if (std::any_of(checked_.begin(), checked_.end(), covers)) return;
+  checked_.push_back({group.variable, group.first, group.last, group.align});
   const Target::Mark mark = t_.mark();
   Reg limit = t_.vector(), most = t_.vector(), low = t_.vector();
   t_.splat(limit, reach_words(step).limit, 4);
   t_.copy(most, limit);
   t_.constant(low, 0, 4);
-  const uint64_t behind = static_cast<uint64_t>(step.op.imm) & (step.align - 1);
+  const uint64_t behind = static_cast<uint64_t>(group.first) & (group.align - 1);
   for (uint32_t s = 0; s < strips_; ++s) {
     const Target::Mark inner = t_.mark();
-    const Reg at = narrow_address(step, s);
+    const Reg at = narrow_address(step, s, group.first);
     t_.binary(Does::Max, Number::U32, most, most, at);
     Reg first = at;
     if (behind) {
@@ -458,18 +478,20 @@ void Emitter::check_narrow(const Step& step) {
   }
   t_.binary(Does::Xor, Number::U32, most, most, limit);
   t_.jump_if_lanes(most, 0xffffffffu, 4, bail());
-  if (step.align > 1) t_.jump_if_lanes(low, step.align - 1, 4, bail());
+  if (group.align > 1) t_.jump_if_lanes(low, group.align - 1, 4, bail());
   t_.release(mark);
 }
 
 void Emitter::gather_narrow(const Step& step) {
   check_narrow(step);
   const Reg base = reach_words(step).begin;
+  const int64_t first = group_of(step).first;
   for (uint32_t s = 0; s < strips_; ++s) {
     const Target::Mark mark = t_.mark();
-    // Lanes that do not run look at the first byte.
-    const Reg at = plan_.masked ? narrow_address(step, s) : vector_of(*step.a, s, 0);
-    t_.gather_narrow(result(*step.d, s, 0), base, plan_.masked ? 0 : step.op.imm, at);
+    // Lanes that do not run look at the first byte of the group.
+    const Reg at = plan_.masked ? narrow_address(step, s, first) : vector_of(*step.a, s, 0);
+    t_.gather_narrow(result(*step.d, s, 0), base, plan_.masked ? step.op.imm - first : step.op.imm,
+                     at);
     t_.release(mark);
   }
 }
@@ -482,20 +504,25 @@ bool Emitter::gather(const Step& step) {
     return true;
   }
   std::vector<Reg> from;
-  const Reg base = distances_of(step, &from);
+  const Placed place = distances_of(step, &from);
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
   bool gathers = true;
   for (uint32_t s = 0; s < strips_ && gathers; ++s) {
     for (uint32_t h = 0; h < bytes / 4 && gathers; ++h) {
       const Target::Mark mark = t_.mark();
-      gathers = t_.gather(result(*step.d, s, h), base, from[s * 2 + h], from[s * 2 + 1], bytes);
+      gathers = t_.gather(result(*step.d, s, h), place.base, place.offset, from[s * 2 + h],
+                          from[s * 2 + 1], bytes);
       t_.release(mark);
     }
   }
   if (gathers) return true;
-  Reg everywhere = t_.vector();
+  Reg everywhere = t_.vector(), base = t_.word();
+  t_.word_add(base, place.base, place.offset);
   t_.splat(everywhere, base, 8);
-  for (const Reg& where : from) t_.binary(Does::Add, Number::U64, where, where, everywhere);
+  for (Reg& where : from) {
+    const Reg distance = where;
+    t_.binary(Does::Add, Number::U64, where = t_.vector(), distance, everywhere);
+  }
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t lane = 0; lane < lanes; ++lane) {
       const uint32_t h = lane / (lanes / 2);

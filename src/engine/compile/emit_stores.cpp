@@ -24,7 +24,8 @@ bool Emitter::place_store(const Step& step, Where* where) {
   if (!is_checked_at_once(step) && is_narrow(step)) {
     check_narrow(step);
     where->base = reach_words(step).begin;
-    for (uint32_t s = 0; s < strips_; ++s) where->all.push_back(narrow_address(step, s));
+    for (uint32_t s = 0; s < strips_; ++s)
+      where->all.push_back(narrow_address(step, s, step.op.imm));
     return true;
   }
   if (!is_checked_at_once(step)) {
@@ -91,6 +92,14 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
                               step.op.imm + rise(steps, strip * lanes + h * lanes / 2), steps.step,
                               bytes);
     if (stored) return;
+  }
+  if (by_lanes && mask && is_shared && bytes == 4) {
+    const int64_t offset = step.op.imm + rise(steps, strip * lanes);
+    Reg old = t_.vector();
+    if (t_.load_apart(old, base, offset, steps.step, bytes)) {
+      t_.blend(old, bits_of(*step.b, strip, 0), *mask);
+      if (t_.store_apart(old, base, offset, steps.step, bytes)) return;
+    }
   }
   if (by_lanes || (mask && (steps.step == 0 || !is_shared || bytes == 8))) {
     for (uint32_t i = 0; i < lanes; ++i)

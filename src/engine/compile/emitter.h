@@ -102,6 +102,10 @@ class Emitter {
   bool wide_float(const Step& step, uint32_t s);
 
   // emit_loads.cpp
+  struct Placed {
+    Reg base;
+    int64_t offset;
+  };
   bool prepare_places();
   void find_pointers();
   bool is_behind_branch(const Step& step) const {
@@ -113,7 +117,7 @@ class Emitter {
   bool is_checked_at_once(const Step& step) const;
   bool load_changing(const Step& step);
   bool gather(const Step& step);
-  Reg distances_of(const Step& step, std::vector<Reg>* from);
+  Placed distances_of(const Step& step, std::vector<Reg>* from);
   void addresses_of(const Step& step, std::vector<Reg>* from);
   struct Gathered {
     Reg limit, shift;  // splats: of Reach
@@ -121,8 +125,8 @@ class Emitter {
     Reg element;       // how far it begins behind the first of its vector; not valid: 0
   };
   Reg gather_address(const Step& step, uint32_t strip, uint32_t half, const Gathered& all);
-  bool is_narrow(const Step& step) const;
-  Reg narrow_address(const Step& step, uint32_t strip);
+  bool is_narrow(const Step& step);
+  Reg narrow_address(const Step& step, uint32_t strip, int64_t offset);
   void check_narrow(const Step& step);
   void gather_narrow(const Step& step);
 
@@ -180,20 +184,19 @@ class Emitter {
     uint32_t variable;
     bool writes;
     uint8_t space;
+    bool at_once;  // is_checked_at_once()
     bool narrow;
     int64_t first, last;  // what they add to the address: the first byte, and behind the last
     uint32_t align;
+    uint32_t count = 0;
     bool is_checked = false;
-    Reg where{};  // of the first byte, in this process
+    Reg where{};              // of the first byte, in this process
+    std::vector<Reg> from{};  // of a gather of several: the distances of all lanes
   };
   void find_groups();
   Group& group_of(const Step& step) {
     return groups_[group_of_[static_cast<size_t>(&step - plan_.steps.data())]];
   }
-  struct Placed {
-    Reg base;
-    int64_t offset;
-  };
   Placed place_changing(const Step& step);
   static bool writes(const Step& step, uint32_t variable) {
     return step.d == variable || std::count(step.writes.begin(), step.writes.end(), variable) != 0;
@@ -240,11 +243,10 @@ class Emitter {
   std::vector<uint32_t> roots_;               // the same: a variable
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;  // by step
-  struct Checked {                  // addresses of all lanes in shared memory, in this block
+  struct Checked {  // addresses of all lanes in shared memory, in this block: as of a group
     uint32_t variable;
-    int64_t offset;
-    uint32_t bytes, align;
-    bool operator==(const Checked&) const = default;
+    int64_t first, last;
+    uint32_t align;
   };
   std::vector<Checked> checked_;
 };

@@ -106,8 +106,8 @@ const RegistersX64::Accesses& RegistersX64::accesses_of(const NotesX64::Note& no
 void RegistersX64::note_uses(const NotesX64::Note& note) {
   const Operand* const operands = notes_->operands(note);
   const Accesses& how = accesses_of(note, operands);
-  const auto first = static_cast<uint32_t>(uses_.size());
-  uses_.resize(first + note.count * 2);
+  const uint32_t first = use_count_;
+  if (first + note.count * 2 > uses_.size()) uses_.resize(uses_.size() * 2 + 1024);
   Use* use = &uses_[first];
   const bool constant = how.may_be_constant && operands[1] == operands[2];
   bool begins = false;
@@ -142,14 +142,14 @@ void RegistersX64::note_uses(const NotesX64::Note& note) {
       w->begins &= !(r->reads && r->value == w->value);
   }
   const auto count = static_cast<uint32_t>(use - &uses_[first]);
-  uses_.resize(first + count);
+  use_count_ += count;
   instructions_.push_back({first, static_cast<uint16_t>(count), how.copies, how.pure, false});
 }
 
 bool RegistersX64::collect() {
   const uint32_t count = notes_->size();
   instructions_.clear();
-  uses_.clear();
+  use_count_ = 0;
   blocks_.clear();
   calls_.clear();
   leads_.assign(count + 1, 0);

@@ -176,7 +176,8 @@ class RegistersX64 {
   const uint8_t* is_vector_ = nullptr;  // by value
   std::vector<Accesses> known_;         // by hash
   std::vector<Instruction> instructions_;
-  std::vector<Use> uses_;
+  std::vector<Use> uses_;  // more than are used
+  uint32_t use_count_ = 0;
   std::vector<Block> blocks_;
   std::vector<uint32_t> calls_;              // instructions
   std::vector<uint8_t> leads_;               // by instruction

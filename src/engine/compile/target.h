@@ -114,11 +114,12 @@ class Target {
   // The first lane comes first: what the others hold by then does not count.
   virtual void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) = 0;
 
-  // A lane from each address, which is `base` and a distance of 64 bits: of 4 bytes all lanes of a
-  // vector by two vectors of distances, of 8 bytes by one. False: this CPU has no such operation.
-  virtual bool gather(const Reg& to, const Reg& base, const Reg& low, const Reg& high,
-                      uint32_t bytes) {
-    (void)to, (void)base, (void)low, (void)high, (void)bytes;
+  // A lane from each address, which is `base`, offset and a distance of 64 bits: of 4 bytes all
+  // lanes of a vector by two vectors of distances, of 8 bytes by one. False: this CPU has no such
+  // operation.
+  virtual bool gather(const Reg& to, const Reg& base, int64_t offset, const Reg& low,
+                      const Reg& high, uint32_t bytes) {
+    (void)to, (void)base, (void)offset, (void)low, (void)high, (void)bytes;
     return false;
   }
   // A lane of 4 bytes from `base` + offset + a distance of 32 bits each, which has a sign. False:

@@ -44,11 +44,13 @@ void X64::gather_all(const Ymm& to, const Mem& from, uint32_t bytes, bool wide) 
   cc_.vmovaps(to, all);
 }
 
-bool X64::gather(const Reg& to, const Reg& base, const Reg& low, const Reg& high, uint32_t bytes) {
-  gather_all(v(to), x86::ptr(x(base), v(low)), bytes, true);
+bool X64::gather(const Reg& to, const Reg& base, int64_t offset, const Reg& low, const Reg& high,
+                 uint32_t bytes) {
+  const auto behind = static_cast<int32_t>(offset);
+  gather_all(v(to), x86::ptr(x(base), v(low), 0, behind), bytes, true);
   if (bytes == 8) return true;
   Ymm upper = temporary();
-  gather_all(upper, x86::ptr(x(base), v(high)), 4, true);
+  gather_all(upper, x86::ptr(x(base), v(high), 0, behind), 4, true);
   cc_.vinserti128(v(to), v(to), upper.xmm(), 1);
   return true;
 }

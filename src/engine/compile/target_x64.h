@@ -93,7 +93,7 @@ class X64 final : public Target {
     blend_lane(to, all, lane, bytes);
   }
 
-  bool gather(const Reg& to, const Reg& base, const Reg& low, const Reg& high,
+  bool gather(const Reg& to, const Reg& base, int64_t offset, const Reg& low, const Reg& high,
               uint32_t bytes) override;
   bool gathers_narrow() const override { return true; }
   void gather_narrow(const Reg& to, const Reg& base, int64_t offset,
