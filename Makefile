@@ -5,8 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean docs format test tidy wheel \
   fuzz test-asan test-limits test-long test-programs-asan test-python-long test-sanitize test-shipped \
-  test-staleness test-storm \
-  test-tsan test-qemu test-ray test-torch-versions test-triton-versions test-wheel-versions \
+  test-staleness test-storm test-torch-versions \
+  test-tsan test-qemu test-ray test-triton-versions test-wheel-versions \
   bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
 
 help:
@@ -32,12 +32,12 @@ help:
 	@echo "make test-shipped         the units and commands as they ship: every level of CPU, all optimised"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
 	@echo "make test-storm           20 processes that edit, build, load, clear and get killed for ten minutes"
+	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
 	@echo "make test-tsan            the units of engine, build and measure under TSan"
 	@echo
 	@echo "Tests with other versions and machines"
 	@echo "make test-qemu            the engine's units on the other CPU, by qemu; interpreted and compiled"
 	@echo "make test-ray             kiln tune on two Ray workers; PYTHON names a Python that has ray"
-	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
 	@echo "make test-triton-versions  Triton kernels on the engine with each Triton from 3.4; 700 MB each"
 	@echo "make test-wheel-versions  one wheel in six versions of torch and three of Python"
 	@echo
@@ -75,7 +75,7 @@ test:
 
 # Each goes on where another failed; the last line says which ones did.
 LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-sanitize test-shipped \
-  test-staleness test-storm test-tsan
+  test-staleness test-storm test-torch-versions test-tsan
 test-long:
 	@tools/bootstrap test
 	@tools/long-tests $(LONG)

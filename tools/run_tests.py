@@ -18,10 +18,8 @@ BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 2)
 # What makes pytest use every core; without it one test runs after the other.
 XDIST = BUILD / "test-tools"
-# Under ASan: readers of untrusted bytes, and the engine by the programs that the fuzzers write;
-# `make test-asan` runs all.
-ASAN_UNITS = ("base", "binary", "cudart", "ptx")
-ASAN_PARTS = "unit[.](base|binary|cudart|ptx)"
+# Under ASan: readers of untrusted bytes and the engine, by what the fuzzers write; the unit tests
+# under it are `make test-asan`.
 # Under TSan: the threads that read what processes write. Those of builds and of the engine take
 # nine minutes of one core, most of them to compile; `make test-tsan` runs them.
 TSAN_UNITS = "sys"
@@ -87,15 +85,6 @@ def all_steps() -> list[Step]:
             results / "ctest.xml",
             [release],
         ),
-        # Before the Python tests: those of wheels use the environment that it makes.
-        Step(
-            "one library in torch 2.7.1 too",
-            ["tools/torch-matrix", "2.7.1"],
-            900,
-            None,
-            [release],
-            beside=release,  # most of it is waiting for a download
-        ),
     ]
     for name, folder in (
         ("python", "tests/python"),
@@ -119,7 +108,7 @@ def all_steps() -> list[Step]:
         # The compiler takes what the tests leave.
         Step(
             asan,
-            ["tools/build", "asan", *(f"test_{name}" for name in ASAN_UNITS), *ASAN_FUZZ],
+            ["tools/build", "asan", *ASAN_FUZZ],
             1200,
             beside=release,
         ),
@@ -132,15 +121,10 @@ def all_steps() -> list[Step]:
             results / "tsan.xml",
             [tsan],
         ),
-        # Leaks are reported by the units themselves; the fuzzers stop after their bound.
+        # The fuzzers stop after their bound.
         Step(
-            "units and fuzz under asan, ubsan",
-            ctest(
-                "asan",
-                results / "asan.xml",
-                "-R",
-                f"^({ASAN_PARTS}$|fuzz[.])",
-            ),
+            "fuzz under asan, ubsan",
+            ctest("asan", results / "asan.xml", "-R", "^fuzz[.]"),
             900,
             results / "asan.xml",
             [asan],

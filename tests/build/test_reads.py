@@ -3,7 +3,7 @@
 """Does a build read anything that kiln does not know of? Asked of the system, and not of the code
 that makes keys.
 
-    test_reads.py KILN [--only NAME] [-v]
+    test_reads.py KILN [--only NAME] [--every N]
 
 Twelve sources are built from nothing. (a) strace tells every file that the compilers open or look
 for: it is in the record of the build, or REASONS says why it need not be. (b) A preloaded getenv
@@ -399,12 +399,13 @@ def main() -> int:
     )
     parser.add_argument("kiln", type=Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--every", type=int, default=1)
     given = parser.parse_args()
     for program in ("strace", "nvcc", "gcc"):
         if not shutil.which(program):
             print(f"error: {program} is not on PATH\n  fix: tools/bootstrap test")
             return 3
-    chosen = [case for case in cases() if given.only in case.name]
+    chosen = [case for case in cases() if given.only in case.name][:: given.every]
     with tempfile.TemporaryDirectory(prefix="kiln-getenv-") as folder:
         preload = Path(folder) / "libkiln_getenv.so"
         subprocess.run(

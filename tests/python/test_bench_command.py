@@ -102,6 +102,7 @@ def test_no_gpu(kiln, library):
     assert "error:" in done.stderr and "GPU" in done.stderr + done.stdout
 
 
+@pytest.mark.long
 def test_against_torch(kiln, library):
     done = bench(kiln, library, "good", "--against", "torch.erf", code=1)
     assert "gives a wrong result" in done.stderr
@@ -236,6 +237,7 @@ def test_cold(kiln, library, tmp_path):
     assert "until the first result" in text and "#" in text
 
 
+@pytest.mark.long
 def test_profile_of_an_op_and_a_script(kiln, library, tmp_path):
     done = kiln("profile", library, "good", SPEC, "--html", "p.html", "--trace", "t.json")
     assert (

@@ -128,6 +128,7 @@ def test_python_objects(classes):
     assert classes.same([2, 3], [x])
 
 
+@pytest.mark.long
 def test_a_type_that_only_pybind11_converts(command, tmp_path):
     """Nothing in the text says so: the first attempt fails, and the second has pybind11."""
     path = tmp_path / "maps.cpp"

@@ -154,6 +154,7 @@ def test_blanks_and_letters_of_other_scripts_in_a_cu(build, tmp_path: Path) -> N
     assert value_in(build(source)["library"]) == 2
 
 
+@pytest.mark.long
 def test_a_lambda_in_a_function_of_a_header_keeps_the_edit_lane(
     build, command: Path, tmp_path: Path
 ) -> None:

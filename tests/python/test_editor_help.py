@@ -52,6 +52,7 @@ def commands_in(folder):
     return json.loads((folder / "compile_commands.json").read_text())
 
 
+@pytest.mark.long
 def test_compile_commands_are_what_clang_accepts(command, tmp_path):
     (tmp_path / "twice.cu").write_text(SOURCE)
     (tmp_path / "more.cu").write_text(SOURCE.replace("twice", "more"))

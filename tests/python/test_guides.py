@@ -126,8 +126,9 @@ def environment(command: Path) -> dict[str, str]:
     }
 
 
-# Half a minute of one core each: profilers that start anew, and every project of the gallery.
-SLOW = {"docs/gallery.md", "docs/guide/profile.md"}
+# Much time of one core each: profilers that start anew, every project of the gallery, every
+# variant of a kernel, timings.
+SLOW = {"docs/gallery.md", *(f"docs/guide/{name}.md" for name in ("bench", "profile", "tune"))}
 RUN = [
     pytest.param(page, id=name_of(page), marks=[pytest.mark.long] if name_of(page) in SLOW else [])
     for page in PAGES

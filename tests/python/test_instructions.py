@@ -46,6 +46,7 @@ def test_a_no_change_build_takes_as_many_instructions_as_itself(
     assert abs(float(row.group(3)) - 1) < 0.002
 
 
+@pytest.mark.long
 def test_it_counts_what_a_program_does() -> None:
     def loop(times: int) -> int:
         script = f"for _ in range({times}): pass"

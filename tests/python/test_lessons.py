@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from of_many import a_sample
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "build" / "notebook-tools"
@@ -22,14 +23,7 @@ def test_there_are_lessons():
     assert all(f"({lesson.name})" in index for lesson in LESSONS)
 
 
-# The lesson on tuning builds and runs every variant: as long as three others.
-RUN = [
-    pytest.param(path, marks=[pytest.mark.long] if path.stem == "09-tuning" else [])
-    for path in LESSONS
-]
-
-
-@pytest.mark.parametrize("lesson", RUN, ids=lambda path: path.stem)
+@pytest.mark.parametrize("lesson", a_sample(LESSONS, 3), ids=lambda path: path.stem)
 def test_a_lesson_shows_what_its_page_says(command, lesson):
     if not (TOOLS / "nbclient").is_dir():
         pytest.skip(f"{TOOLS} has no nbclient; `tools/bootstrap test` installs it")

@@ -108,6 +108,7 @@ def test_test(kiln, tmp_path, sources):
     assert "failed   main.cu: it did not finish in 1 s (--limit)" in done.stderr
 
 
+@pytest.mark.long
 def test_progress_of_bench_on_a_terminal_alone(kiln, command, sources, tmp_path):
     words = ["bench", str(sources / "endless.cu"), *ENDLESS, "--limit", "3"]
     done = kiln(*words, code=1)

@@ -210,6 +210,7 @@ def test_a_library_of_another_cpu(plus, tmp_path):
         kiln.load(foreign)
 
 
+@pytest.mark.long
 def test_two_processes_load_one_source_at_once(command, source, tmp_path, kiln_device):
     path = source("plus.cu", "raced.cu")
     script = f"""

@@ -68,6 +68,7 @@ def assert_built_once(cache: Path) -> None:
     assert len(list(cache.glob("kiln/lone/*/*/libseven-*.so"))) == 1
 
 
+@pytest.mark.long
 def test_ranks_build_once_and_a_dead_one_blocks_nobody(tmp_path: Path) -> None:
     source = tmp_path / "seven.cu"
     source.write_text(SOURCE)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
 def test_one_line_cleans_builds_tests_and_benchmarks(command: Path, tmp_path: Path) -> None:
     subprocess.run([command, "new", "one_line"], cwd=tmp_path, check=True, capture_output=True)

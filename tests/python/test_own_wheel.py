@@ -71,6 +71,7 @@ def environment(packed, tmp_path_factory) -> tuple[Path, dict[str, str]]:
     return folder, variables
 
 
+@pytest.mark.long
 def test_lessons_written_by_the_wheel_run(environment, tmp_path):
     folder, variables = environment
 

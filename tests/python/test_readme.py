@@ -36,6 +36,7 @@ def test_first_kernel(command, tmp_path, python):
     assert printed.splitlines()[-1] == "same"
 
 
+@pytest.mark.long
 def test_the_kernel_of_the_first_page_of_the_site(command, tmp_path, python):
     (tmp_path / "add.cu").write_text(blocks("cpp", "docs/index.md")[0])
     printed = python(blocks("python", "docs/index.md")[0] + "\nprint(ops.add(x, x).equal(2 * x))\n")

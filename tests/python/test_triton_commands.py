@@ -71,6 +71,7 @@ def test_importing_kiln_is_enough(script):
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
+@pytest.mark.long
 def test_counters(script):
     done = run([checked_command(), "counters", "--json", script.name], script.parent,
                KILN_TRITON="1")  # fmt: skip
@@ -90,6 +91,7 @@ def test_inspect(script, target):
     assert '"double"' in done.stdout
 
 
+@pytest.mark.long
 def test_inspect_of_a_kernel_that_is_not_launched(script):
     done = run([checked_command(), "inspect", f"{script.name}:triple"], script.parent)
     assert done.returncode == 1

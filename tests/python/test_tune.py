@@ -91,6 +91,7 @@ def test_every_outcome_is_in_the_journal(tuned):
     assert [json.loads(line) for line in lines] == result["outcomes"]
 
 
+@pytest.mark.long
 def test_killed_it_goes_on_where_it_was(command, tuned):
     folder, _ = tuned
     source, journal = folder / "tunable.cu", folder / "killed.jsonl"

@@ -161,6 +161,7 @@ def test_the_edit_lane(command, source):
     assert lanes == ["full", "device", "slice"]
 
 
+@pytest.mark.long
 def test_checks_can_be_left_out(command, source, tmp_path):
     path = source("views.cu", "unchecked.cu")
     library = build(command, path, "-D", "KILN_NO_CHECKS")["library"]

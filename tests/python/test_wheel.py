@@ -237,6 +237,7 @@ def test_pip_installs_the_project(project, wheel, tmp_path):
             assert (tmp_path / "site" / name).read_bytes() == packed.read(name)
 
 
+@pytest.mark.long
 def test_an_editable_install_follows_the_source(project, wheel, tmp_path):
     from kiln import build_meta
 
