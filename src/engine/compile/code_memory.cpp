@@ -12,8 +12,8 @@ CodeMemory::~CodeMemory() {
 }
 
 bool CodeMemory::fill(std::span<const std::byte> code) {
-  void* pages =
-      mmap(nullptr, code.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* pages = mmap(nullptr, code.size(), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (pages == MAP_FAILED) return false;
   std::memcpy(pages, code.data(), code.size());
   if (mprotect(pages, code.size(), PROT_READ | PROT_EXEC) != 0) {

@@ -484,6 +484,7 @@ bool Emitter::write_steps() {
     if (label != labels_.end() && is_first) {
       t_.bind(label->second);
       checked_.clear();
+      found_.clear();
     }
     now_ = &step;
     const Target::Mark mark = t_.mark();
@@ -557,6 +558,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   if (out_->goes_on && !write_common()) return nullptr;
   find_last_reads();
   checked_.clear();
+  found_.clear();
   if (out_->goes_on) t_.bind(first_step_);
   if (!write_steps()) return nullptr;
   out_->goes_on ? write_next_warp() : leave_at(plan_.phase.end, false);

@@ -17,31 +17,25 @@ bool Emitter::may_check_itself() const {
   });
 }
 
-// Goes to `otherwise` unless the word is this number.
-void Emitter::expect(const Reg& word, uint64_t number, const Label& otherwise) {
-  number == 0 ? t_.jump_if(word, true, otherwise) : t_.jump_unless(word, number, otherwise);
-}
-
 void Emitter::expect_header(uint32_t slot, const Pattern2& steps, bool narrow,
                             const Label& otherwise) {
   if (expected_.count(slot)) return;
   if (otherwise.id() == refused_.id()) expected_.insert(slot);
   const uint32_t bytes = narrow ? 4 : 8;
-  const auto field = [&](size_t offset, uint32_t size) {
-    Reg word = t_.word();
-    t_.load_word(word, registers_, int64_t{slot} + static_cast<int64_t>(offset), size);
-    return word;
+  const auto expect_field = [&](size_t offset, uint32_t size, uint64_t wanted) {
+    t_.jump_unless_at(registers_, int64_t{slot} + static_cast<int64_t>(offset), size, wanted,
+                      otherwise);
   };
   const auto number = [&](int64_t step) {
     return narrow ? static_cast<uint32_t>(step) : static_cast<uint64_t>(step);
   };
-  t_.jump_if_bits(field(offsetof(Affine, state), 4), static_cast<uint32_t>(AffineState::Lanes),
-                  otherwise);
-  expect(field(offsetof(Affine, step), bytes), number(steps.step), otherwise);
+  t_.jump_if_bits_at(registers_, int64_t{slot} + static_cast<int64_t>(offsetof(Affine, state)),
+                     static_cast<uint32_t>(AffineState::Lanes), otherwise);
+  expect_field(offsetof(Affine, step), bytes, number(steps.step));
   if (plan_.row_lanes == kWarpSize) return;
   const bool has_rows = flow_.program().narrow_rows;
-  expect(field(offsetof(Affine, row_lanes), 4), has_rows ? plan_.row_lanes : 0, otherwise);
-  if (has_rows) expect(field(offsetof(Affine, row_step), bytes), number(steps.row_step), otherwise);
+  expect_field(offsetof(Affine, row_lanes), 4, has_rows ? plan_.row_lanes : 0);
+  if (has_rows) expect_field(offsetof(Affine, row_step), bytes, number(steps.row_step));
 }
 
 // Is all of it inside of the memory?
@@ -186,9 +180,8 @@ void Emitter::expect_variable(const Variable& v) {
   if (!v.home || !v.input || (v.in == Slot::Scalar && !v.held)) return;
   const Target::Mark mark = t_.mark();
   if (v.in == Slot::Scalar) {
-    Reg number = t_.word();
-    t_.load_word(number, registers_, v.slot, v.bytes);
-    expect(number, v.constant, refused_);
+    const uint64_t number = v.bytes == 4 ? static_cast<uint32_t>(v.constant) : v.constant;
+    t_.jump_unless_at(registers_, v.slot, v.bytes, number, refused_);
   } else if (v.kept == Kept::Word || v.kept == Kept::Steps) {
     if (v.in == Slot::Predicate) {  // none or all: one more has no bits but the first
       Reg bits = t_.word();

@@ -135,7 +135,11 @@ void Emitter::find_pointers() {
 }
 
 Reg Emitter::pointer_of(uint32_t prepared) {
-  if (out_->prepared[prepared].optional) t_.jump_if(pointers_[prepared], false, bail());
+  const bool is_found = std::find(found_.begin(), found_.end(), prepared) != found_.end();
+  if (out_->prepared[prepared].optional && !is_found) {
+    t_.jump_if(pointers_[prepared], false, bail());
+    found_.push_back(prepared);
+  }
   return pointers_[prepared];
 }
 

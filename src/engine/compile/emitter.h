@@ -132,7 +132,6 @@ class Emitter {
 
   // emit_checks.cpp
   bool may_check_itself() const;
-  void expect(const Reg& word, uint64_t number, const Label& otherwise);
   void expect_header(uint32_t slot, const Pattern2& steps, bool narrow, const Label& otherwise);
   void expect_inside(const Prepared& at, const Reg& base, const Label& otherwise);
   void expect_writable(const Reg& cached, int64_t offset, const Label& otherwise);
@@ -249,6 +248,7 @@ class Emitter {
     uint32_t align;
   };
   std::vector<Checked> checked_;
+  std::vector<uint32_t> found_;  // of `pointers_`, in this block: they are not 0
 };
 
 }  // namespace kiln::engine

@@ -288,6 +288,32 @@ std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, 
   return masked && gathers(*masked) <= gathers(*plan) ? std::move(masked) : std::move(plan);
 }
 
+uint64_t number_of(const Plan& plan) {
+  uint64_t out = 0x9e3779b97f4a7c15u;
+  const auto add = [&](uint64_t more) {
+    out = (out ^ more) * 0xff51afd7ed558ccdu;
+    out ^= out >> 32;
+  };
+  add(plan.row_lanes);
+  add(plan.steps.size() << 8 | uint64_t{plan.masked} << 4 | uint64_t{plan.memory_decides} << 3 |
+      uint64_t{plan.calls} << 2 | uint64_t{plan.lanes_decide} << 1 | uint64_t{plan.whole});
+  for (const Variable& v : plan.variables) {
+    add(uint64_t{v.slot} << 32 | static_cast<uint64_t>(v.in) << 24 |
+        static_cast<uint64_t>(v.kept) << 16 | uint64_t{v.held} << 3 | uint64_t{v.blended} << 2 |
+        uint64_t{v.lazy} << 1 | uint64_t{v.clean});
+    add(static_cast<uint64_t>(v.steps.step));
+    add(static_cast<uint64_t>(v.steps.row_step));
+    add(v.constant);
+  }
+  for (const Step& step : plan.steps) {
+    add(uint64_t{step.index} << 2 | uint64_t{step.under.has_value()} << 1 |
+        uint64_t{step.under_not});
+    add(static_cast<uint64_t>(step.place.steps.step));
+    add(static_cast<uint64_t>(step.place.steps.row_step));
+  }
+  return out;
+}
+
 // A value that has no rows of its own rises by the same step from one of the plan's to the next.
 Pattern2 header_steps(const Affine& header, uint32_t row_lanes, bool narrow) {
   Pattern2 out{static_cast<int64_t>(header.step), 0};

@@ -124,6 +124,8 @@ struct Taken {
   bool steps_hold = false;
   bool all_lanes = true;  // that all lanes run
 };
+// Plans of one phase with the same number make the same code.
+uint64_t number_of(const Plan& plan);
 // Nothing: the phase cannot be compiled.
 std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, Taken taken);
 

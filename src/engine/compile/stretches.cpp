@@ -266,12 +266,25 @@ std::optional<Plan> plan_for(const Stretch& stretch, Compiled& compiled, Warp& w
   return plan;
 }
 
+// Is there such code already? What it takes for granted did not hold, and would not again.
+bool is_made(const Stretch& stretch, const Compiled& compiled) {
+  if (compiled.stands_in) return false;
+  return std::any_of(std::begin(stretch.versions), std::end(stretch.versions),
+                     [&](const Compiled& other) {
+                       const Compiled::State state = other.state.load(std::memory_order_acquire);
+                       return &other != &compiled && other.plan == compiled.plan &&
+                              (state == Compiled::State::Ready || state == Compiled::State::Off);
+                     });
+}
+
 // False: it cannot be compiled.
 bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
   try {
     const Flow& flow = stretch.tiers->flow();
     std::optional<Plan> plan = plan_for(stretch, compiled, warp);
     if (!plan) return false;
+    compiled.plan = number_of(*plan);
+    if (is_made(stretch, compiled)) return false;
     // Whoever asks for compiled code from the first block on (a test) gets all of it.
     const bool has_to_pay = warp.block->grid->settings.compile_after != 0;
     if (has_to_pay && !may_pay(*plan)) return false;

@@ -22,6 +22,7 @@ struct Compiled {
   enum class State : uint8_t { New, Compiling, Ready, Off };
 
   Taken taken;
+  uint64_t plan = 0;  // number_of(); 0: none has been made
   std::atomic<State> state{State::New};
   std::atomic<uint32_t> entered{0}, missed{0};  // what was taken of its values did not hold
   std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};

@@ -240,6 +240,18 @@ class Target {
     jump_if(differs, true, to);
   }
   virtual void jump_if_bits(Reg word, uint64_t bits, Label to) = 0;  // any of them is set
+  // The same of a word in memory.
+  virtual void jump_unless_at(const Reg& base, int64_t offset, uint32_t bytes, uint64_t number,
+                              const Label& to) {
+    Reg value = word();
+    load_word(value, base, offset, bytes);
+    number == 0 ? jump_if(value, true, to) : jump_unless(value, number, to);
+  }
+  virtual void jump_if_bits_at(const Reg& base, int64_t offset, uint32_t bits, const Label& to) {
+    Reg value = word();
+    load_word(value, base, offset, 4);
+    jump_if_bits(value, bits, to);
+  }
 
  private:
   struct Some {

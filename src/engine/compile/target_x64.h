@@ -251,6 +251,22 @@ class X64 final : public Target {
     cc_.ja(to);
   }
   void jump_if_bits(Reg word, uint64_t bits, Label to) override;
+  void jump_unless_at(const Reg& base, int64_t offset, uint32_t bytes, uint64_t number,
+                      const Label& to) override {
+    const auto low = static_cast<int32_t>(number);
+    if (bytes == 8 && number != static_cast<uint64_t>(int64_t{low}))
+      return Target::jump_unless_at(base, offset, bytes, number, to);
+    Mem value = at(base, offset);
+    value.setSize(bytes);
+    cc_.cmp(value, low);
+    cc_.jne(to);
+  }
+  void jump_if_bits_at(const Reg& base, int64_t offset, uint32_t bits, const Label& to) override {
+    Mem value = at(base, offset);
+    value.setSize(4);
+    cc_.test(value, static_cast<int32_t>(bits));
+    cc_.jnz(to);
+  }
 
  private:
   Ymm temporary() { return vector().as<Ymm>(); }

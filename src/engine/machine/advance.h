@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "engine/machine/affine.h"
@@ -59,7 +60,9 @@ inline bool rows_wrap_around(const Affine& value, int64_t rows, uint8_t check) {
   if (is_small(value) && rows < int64_t{1} << 12) return false;
   const uint32_t columns = value.row_lanes ? value.row_lanes : kWarpSize;
   const int64_t along = int64_t{static_cast<int32_t>(value.step)} * (columns - 1);
-  const int64_t down = row_step * (kWarpSize / columns - 1), moved = row_step * rows;
+  // A power of two, as all that 32 lanes are divided into.
+  const int64_t down = row_step * ((kWarpSize >> std::countr_zero(columns)) - 1);
+  const int64_t moved = row_step * rows;
   const int64_t low = moved + std::min<int64_t>(along, 0) + std::min<int64_t>(down, 0);
   const int64_t high = moved + std::max<int64_t>(along, 0) + std::max<int64_t>(down, 0);
   const auto base = static_cast<uint32_t>(value.base);

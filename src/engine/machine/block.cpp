@@ -320,13 +320,13 @@ uint32_t followers(const Warp& warp) {
   if ((grid.block_dim.y != 1 && !program.narrow_rows) || grid.block_dim.z != 1) return 0;
   if (!warp.splits.empty() || !warp.copies.empty() || !warp.groups.empty()) return 0;
   const int64_t count = full - next;
+  const int64_t rows = program.narrow_rows ? count * (kWarpSize / grid.block_dim.x) : 0;
   for (const Advance& each : program.advances) {
     const Affine& value = *reinterpret_cast<const Affine*>(warp.registers + each.offset);
     if (value.state == AffineState::Lanes) return 0;
     if (!each.check) continue;
-    if (program.narrow_rows
-            ? rows_wrap_around(value, count * (kWarpSize / grid.block_dim.x), each.check)
-            : wraps_around(value, count * kWarpSize, each.check))
+    if (program.narrow_rows ? rows_wrap_around(value, rows, each.check)
+                            : wraps_around(value, count * kWarpSize, each.check))
       return 0;
   }
   return static_cast<uint32_t>(count);
@@ -344,11 +344,11 @@ void become(Warp& warp, uint32_t behind, bool ends) {
   block.started = last + 1;
   warp.index = frame.served_warp = last;
   if (ends && last + 1 == block.warp_count) return;
+  const uint32_t rows =
+      program.narrow_rows ? behind * (kWarpSize / block.grid->block_dim.x) : behind;
   for (const Advance& each : program.advances) {  // followers() has looked at them
     Affine& value = *reinterpret_cast<Affine*>(frame.data() + each.offset);
-    value.base += program.narrow_rows
-                      ? value.row_step * (behind * (kWarpSize / block.grid->block_dim.x))
-                      : value.step * (behind * kWarpSize);
+    value.base += program.narrow_rows ? value.row_step * rows : value.step * (rows * kWarpSize);
     value.state = AffineState::Steps;
   }
 }
