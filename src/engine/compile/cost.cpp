@@ -42,7 +42,7 @@ double interpreted(const Plan& plan, const Step& step) {
 
 double gathered(const Plan& plan, const Step& step) {
   if (step.meaning.does == Does::Atomic) return kAtomicMade;
-  return is_gather(plan, step) ? kGather * bytes_of(step.meaning.type) / 4 : 0;
+  return is_gather(plan, step) ? kGather * lane_bytes(bytes_of(step.meaning.type)) / 4 : 0;
 }
 
 struct Costs {

@@ -44,7 +44,8 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   // What a header has is the first lane's.
   const bool has_headers = std::any_of(plan.variables.begin(), plan.variables.end(),
                                        [](const Variable& v) { return v.in == Slot::Header; });
-  if (together || has_headers || compares_ends(plan) || plan.phase.stores || plan.calls)
+  if (together || has_headers || compares_ends(plan) || plan.phase.stores || plan.calls ||
+      has_small(plan))
     strips_ = kWarpSize;
   strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
   out_->lanes = strips_ * t_.vector_lanes();
@@ -96,8 +97,8 @@ uint32_t Emitter::most_kept() const {
     if (first == plan_.steps.size()) continue;
     if (v.home && plan_.phase.branches) first = 0, last = plan_.steps.size() - 1;
     if (!v.home && last > first && plan_.steps[last].c == i && is_sum(plan_.steps[last])) --last;
-    change[first] += static_cast<int>(v.bytes / 4);
-    change[last + 1] -= static_cast<int>(v.bytes / 4);
+    change[first] += static_cast<int>(halves_of(v.bytes));
+    change[last + 1] -= static_cast<int>(halves_of(v.bytes));
   }
   int now = 0, most = 0;
   for (int each : change) most = std::max(most, now += each);
@@ -123,7 +124,7 @@ Reg Emitter::word_of(uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (v.kept == Kept::Splat) {
     Reg word = t_.word();
-    t_.lane_word(word, bits_of(index, 0, 0), 0, v.bytes);
+    t_.lane_word(word, bits_of(index, 0, 0), 0, lane_bytes(v.bytes));
     return word;
   }
   return value.word;
@@ -140,7 +141,7 @@ Reg Emitter::vector_of(uint32_t index, uint32_t strip, uint32_t half) {
     case Kept::Word: {
       if (value.splat.isValid()) return value.splat;
       Reg splat = t_.vector();
-      t_.splat(splat, value.word, v.bytes);
+      t_.splat(splat, value.word, lane_bytes(v.bytes));
       return splat;
     }
     default: {  // steps
@@ -176,7 +177,7 @@ Reg Emitter::result(uint32_t index, uint32_t strip, uint32_t half) {
   const Variable& v = plan_.variables[index];
   if (!v.blended) return place_of(index, strip, half);
   std::vector<Reg>& fresh = values_[index].fresh;
-  while (fresh.size() < size_t{strips_} * (v.bytes / 4)) fresh.push_back(t_.new_vector());
+  while (fresh.size() < size_t{strips_} * halves_of(v.bytes)) fresh.push_back(t_.new_vector());
   return fresh[v.bytes == 8 ? strip * 2 + half : strip];
 }
 
@@ -229,7 +230,7 @@ Reg Emitter::place_of(uint32_t index, uint32_t strip, uint32_t half) {
       value.word = v.home ? t_.new_word() : taken(free_words_, [this] { return t_.new_word(); });
     return value.word;
   }
-  const uint32_t count = v.kept == Kept::Splat ? 1 : strips_ * (v.bytes / 4);
+  const uint32_t count = v.kept == Kept::Splat ? 1 : strips_ * halves_of(v.bytes);
   if (value.regs.empty()) {
     for (uint32_t i = 0; i < count; ++i) {
       value.regs.push_back(v.home ? t_.new_vector()
@@ -275,7 +276,8 @@ void Emitter::read_input(uint32_t index) {
     t_.load_splat(place_of(index, 0, 0), base, v.slot, v.bytes);
     return;
   }
-  const uint32_t halves = v.bytes / 4;
+  if (v.bytes < 4) return read_small(index);
+  const uint32_t halves = halves_of(v.bytes);
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h)
       t_.load(place_of(index, s, h), base, int64_t{v.slot} + (s * halves + h) * vector_bytes());
@@ -317,7 +319,7 @@ void Emitter::write_back(uint32_t index) {
       t_.store_word(values_[index].word, registers_, v.slot, v.bytes);
     } else {
       Reg word = t_.word();
-      t_.lane_word(word, bits_of(index, 0, 0), 0, v.bytes);
+      t_.lane_word(word, bits_of(index, 0, 0), 0, lane_bytes(v.bytes));
       t_.store_word(word, registers_, v.slot, v.bytes);
     }
     return;
@@ -326,10 +328,11 @@ void Emitter::write_back(uint32_t index) {
     write_predicate(index);
     return;
   }
-  const uint32_t halves = v.bytes / 4;
+  const uint32_t halves = halves_of(v.bytes);
   const Reg base = v.bytes == 8 ? lanes8_ : lanes4_;
   Reg one;  // that is the same for all strips
   if (v.kept == Kept::Word || v.kept == Kept::Splat) one = bits_of(index, 0, 0);
+  if (v.bytes < 4) return write_small(index, one);
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h)
       t_.store(one.isValid() ? one : bits_of(index, s, h), base,

@@ -24,7 +24,7 @@ bool Emitter::prepare_places() {
   for (const Step& step : plan_.steps) {
     if (is_branch(step)) first_branch_ = std::min(first_branch_, step.index);
     if (!reaches_memory(step)) continue;
-    const uint32_t bytes = bytes_of(step.meaning.type);
+    const uint32_t bytes = memory_bytes(step);
     const bool of_header = step.place.of == Place::Of::Header;
     Prepared at{step.place.of,
                 step.op.a,
@@ -163,7 +163,16 @@ bool Emitter::load(const Step& step) {
 
 void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps) {
   const Variable& d = plan_.variables[*step.d];
-  const uint32_t bytes = bytes_of(step.meaning.type);
+  const uint32_t bytes = memory_bytes(step);
+  const bool small = is_small_load(step);
+  if (small && d.kept != Kept::Vector) {
+    const Target::Mark mark = t_.mark();
+    Reg word = d.kept == Kept::Word ? result(*step.d, 0, 0) : t_.word();
+    t_.load_small_word(word, base, offset, step.meaning.from, bytes_of(step.meaning.type));
+    if (d.kept == Kept::Splat) t_.splat(result(*step.d, 0, 0), word, 4);
+    t_.release(mark);
+    return;
+  }
   if (d.kept == Kept::Word) {
     t_.load_word(result(*step.d, 0, 0), base, offset, bytes);
     return;
@@ -182,6 +191,12 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
       // The lanes of a row that read one place: of the strip before, they have it.
       if (steps.step == 0 && h == 0 && s > 0 && at == offset + rise(steps, first - lanes)) {
         t_.copy(to, result(*step.d, s - 1, 0));
+      } else if (small && steps.step == int64_t{bytes}) {
+        t_.load_small(to, base, at, step.meaning.from);
+        keep_low(to, step.meaning.type);
+      } else if (small) {
+        for (uint32_t i = 0; i < (steps.step == 0 ? 1 : lanes); ++i)  // the first is in all lanes
+          load_small_lane(step, to, i, base, offset + rise(steps, first + i));
       } else if (steps.step == 0) {
         t_.load_splat(to, base, at, bytes);
       } else if (steps.step == int64_t{bytes}) {
@@ -211,7 +226,7 @@ void Emitter::find_groups() {
       open.clear();
     if (reaches_memory(step) && step.a && !prepared_of_.count(step.index)) {
       constexpr int64_t kFarthest = 1 << 20;
-      const int64_t first = step.op.imm, last = first + int64_t{bytes_of(step.meaning.type)};
+      const int64_t first = step.op.imm, last = first + int64_t{memory_bytes(step)};
       const auto fits = [&](uint32_t index) {
         const Group& group = groups_[index];
         return group.variable == *step.a && group.writes == changes_memory(step) &&
@@ -270,8 +285,8 @@ uint32_t Emitter::root_of(uint32_t variable, uint32_t depth) const {
 
 // Accesses to shared memory have one for all that reach as far, and so have those by one pointer.
 Reach& Emitter::reach_of(const Step& step) {
-  Reach at{static_cast<ptx::Space>(step.op.z), step.index, bytes_of(step.meaning.type),
-           changes_memory(step), is_behind_branch(step)};
+  Reach at{static_cast<ptx::Space>(step.op.z), step.index, memory_bytes(step), changes_memory(step),
+           is_behind_branch(step)};
   constexpr uint32_t kDepth = 6;
   const uint32_t root = at.space == ptx::Space::Shared ? 0 : root_of(*step.a, kDepth);
   const Group& group = group_of(step);
@@ -437,7 +452,8 @@ bool Emitter::is_narrow(const Step& step) {
   constexpr int64_t kFarthest = int64_t{1} << 30;
   return t_.gathers_narrow() && t_.adds_steps() &&
          static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared &&
-         plan_.variables[*step.a].bytes == 4 && std::abs(group_of(step).first) < kFarthest;
+         plan_.variables[*step.a].bytes == 4 && memory_bytes(step) >= 4 &&
+         std::abs(group_of(step).first) < kFarthest;
 }
 
 // The addresses of a strip, so far on.
@@ -501,7 +517,8 @@ void Emitter::gather_narrow(const Step& step) {
 }
 
 bool Emitter::gather(const Step& step) {
-  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  const uint32_t bytes = memory_bytes(step), lanes = t_.vector_lanes();
+  const bool small = is_small_load(step);
   if (plan_.variables[*step.d].kept != Kept::Vector) return false;
   if (is_narrow(step) && bytes == 4) {
     gather_narrow(step);
@@ -510,9 +527,9 @@ bool Emitter::gather(const Step& step) {
   std::vector<Reg> from;
   const Placed place = distances_of(step, &from);
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
-  bool gathers = true;
+  bool gathers = !small;
   for (uint32_t s = 0; s < strips_ && gathers; ++s) {
-    for (uint32_t h = 0; h < bytes / 4 && gathers; ++h) {
+    for (uint32_t h = 0; h < halves_of(bytes) && gathers; ++h) {
       const Target::Mark mark = t_.mark();
       gathers = t_.gather(result(*step.d, s, h), place.base, place.offset, from[s * 2 + h],
                           from[s * 2 + 1], bytes);
@@ -535,7 +552,8 @@ bool Emitter::gather(const Step& step) {
       const Target::Mark mark = t_.mark();
       Reg address = t_.word();
       t_.lane_word(address, where, lane % (lanes / 2), 8);
-      t_.load_lane(to, address, lane % in_value, bytes);
+      small ? load_small_lane(step, to, lane, address, 0)
+            : t_.load_lane(to, address, lane % in_value, bytes);
       t_.release(mark);
     }
   }

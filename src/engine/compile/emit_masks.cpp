@@ -30,7 +30,7 @@ Reg Emitter::active(uint32_t strip, uint32_t half, uint32_t bytes) {
 void Emitter::blend(uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (!v.blended) return;
-  const uint32_t halves = v.bytes / 4;
+  const uint32_t halves = halves_of(v.bytes);
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h)
       t_.blend(place_of(index, s, h), result(index, s, h), active(s, h, v.bytes));

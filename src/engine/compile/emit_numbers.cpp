@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does f64 arithmetic become instructions? A strip has two vectors of it. NaNs from elsewhere
-// would keep bits that depend on the CPU: where there are any, the interpreter goes on (Variable::
-// clean).
+// How does arithmetic of f64, and of 8 and 16 bits, become instructions? A strip has two vectors of
+// f64. NaNs from elsewhere would keep bits that depend on the CPU: where there are any, the
+// interpreter goes on (Variable::clean).
 #include <algorithm>
 
 #include "engine/compile/emitter.h"
@@ -99,6 +99,102 @@ bool Emitter::wide_float(const Step& step, uint32_t s) {
     if (to_word) t_.lane_word(result(*step.d, 0, 0), to, 0, 8);
   }
   return true;
+}
+
+// Values of 8 and 16 bits: each has a lane of 32 bits whose upper half is zero, so that operations
+// of 32 bits serve them; what may reach into the upper half is cut off behind it, and where the
+// sign counts, it is spread first.
+
+// From the frame; all lanes are in one pass.
+void Emitter::read_small(uint32_t index) {
+  for (uint32_t s = 0; s < strips_; ++s)
+    t_.load_small(place_of(index, s, 0), registers_, frame_place(index, s), Number::U16);
+}
+
+// `one`: if it is valid, for all strips.
+void Emitter::write_small(uint32_t index, const Reg& one) {
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark mark = t_.mark();
+    t_.store_small(one.isValid() ? one : bits_of(index, s, 0), registers_, frame_place(index, s),
+                   2);
+    t_.release(mark);
+  }
+}
+
+// The bits of a register of this type, and zeros above them.
+void Emitter::keep_low(const Reg& reg, Number type) {
+  if (!is_small(type)) return;
+  const Target::Mark mark = t_.mark();
+  Reg low = t_.vector();
+  t_.constant(low, 0xffffu, 4);
+  t_.binary(Does::And, Number::U32, reg, reg, low);
+  t_.release(mark);
+}
+
+// As a number of 32 bits.
+Reg Emitter::signed_of(uint32_t index, Number type, uint32_t s) {
+  Reg value = bits_of(index, s, 0);
+  if (type != Number::S16) return value;
+  Reg wide = t_.vector();
+  t_.shift(Does::ShiftLeft, Number::U32, wide, value, 16);
+  t_.shift(Does::ShiftRight, Number::S32, wide, wide, 16);
+  return wide;
+}
+
+bool Emitter::small_arithmetic(const Step& step, uint32_t s, const Reg& to) {
+  const Meaning& m = step.meaning;
+  const bool shifts = m.does == Does::ShiftLeft || m.does == Does::ShiftRight;
+  const Number type = m.from == Number::S16 ? Number::S32 : Number::U32;
+  const Reg a = signed_of(*step.a, m.from, s);
+  if (m.operands == 1) return t_.unary(m.does, type, to, a);
+  if (shifts && plan_.variables[*step.b].is_constant) {
+    const auto by = static_cast<uint32_t>(plan_.variables[*step.b].constant);
+    if (by < 32) return t_.shift(m.does, type, to, a, by);
+  }
+  const Reg b = shifts ? bits_of(*step.b, s, 0) : signed_of(*step.b, m.from, s);
+  const Does does = m.does == Does::MulWide ? Does::Mul : m.does;
+  if (m.operands == 2) return t_.binary(does, type, to, a, b);
+  return t_.ternary(does, type, to, a, b, signed_of(*step.c, m.from, s));
+}
+
+bool Emitter::small_step(const Step& step, uint32_t s) {
+  const Meaning& m = step.meaning;
+  const bool to_word = plan_.variables[*step.d].kept == Kept::Word;
+  const Reg to = to_word ? t_.vector() : result(*step.d, s, 0);
+  bool done = true;
+  switch (m.does) {
+    case Does::Copy:
+    case Does::Spread:
+      t_.copy(to, bits_of(*step.a, s, 0));
+      break;
+    case Does::Select:
+      t_.select(to, vector_of(*step.c, s, 0), bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
+      break;
+    case Does::Convert: {
+      const Reg from = signed_of(*step.a, m.from, s);
+      if (m.type == Number::F32)
+        done = t_.convert(Number::F32, Number::S32, to, from);
+      else
+        t_.copy(to, from);
+      break;
+    }
+    default:
+      done = small_arithmetic(step, s, to);
+  }
+  const bool fits = m.does == Does::Copy || m.does == Does::Spread || m.does == Does::Select;
+  if (done && !fits) keep_low(to, m.type);
+  if (done && to_word) t_.lane_word(result(*step.d, 0, 0), to, 0, 4);
+  return done;
+}
+
+// One lane of a strip; the first comes first.
+void Emitter::load_small_lane(const Step& step, const Reg& to, uint32_t lane, const Reg& base,
+                              int64_t offset) {
+  const Target::Mark mark = t_.mark();
+  Reg word = t_.word();
+  t_.load_small_word(word, base, offset, step.meaning.from, bytes_of(step.meaning.type));
+  lane == 0 ? t_.splat(to, word, 4) : t_.set_lane(to, word, lane, 4);
+  t_.release(mark);
 }
 
 }  // namespace kiln::engine

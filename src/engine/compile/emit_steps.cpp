@@ -50,7 +50,9 @@ bool Emitter::one(const Step& step) {
   const bool real = is_real(step.meaning.type) || is_real(step.meaning.from);
   const bool moves = step.meaning.does == Does::Copy || step.meaning.does == Does::Spread ||
                      step.meaning.does == Does::Select;
-  if (d.kept == Kept::Word && (!real || moves)) return on_words(step);
+  const bool is_small =
+      is_small_step(step) && step.meaning.does != Does::Copy && step.meaning.does != Does::Spread;
+  if (d.kept == Kept::Word && (!real || moves) && !is_small) return on_words(step);
   return on_vectors(step);
 }
 
@@ -227,7 +229,11 @@ bool Emitter::call_handler(const Step& step) {
     return true;
   }
   if (d.kept != Kept::Vector) return false;
-  const uint32_t halves = d.bytes / 4;
+  if (d.bytes < 4) {  // in no loop with masks
+    read_small(*step.d);
+    return true;
+  }
+  const uint32_t halves = halves_of(d.bytes);
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h)
       t_.load(result(*step.d, s, h), registers_,
@@ -260,7 +266,10 @@ bool Emitter::on_vectors(const Step& step) {
   const std::vector<uint32_t> spread = spread_words(step);
   for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
     const Target::Mark mark = t_.mark();
-    if (!(wide ? wide_step(step, s) : vector_step(step, s))) return false;
+    const bool done = is_small_step(step) && !wide ? small_step(step, s)
+                      : wide                       ? wide_step(step, s)
+                                                   : vector_step(step, s);
+    if (!done) return false;
     t_.release(mark);
   }
   for (uint32_t index : spread) values_[index].splat = Reg();
@@ -276,7 +285,7 @@ std::vector<uint32_t> Emitter::spread_words(const Step& step) {
         plan_.variables[*from].in == Slot::Predicate)
       continue;
     const Reg splat = t_.vector();
-    t_.splat(splat, values_[*from].word, plan_.variables[*from].bytes);
+    t_.splat(splat, values_[*from].word, lane_bytes(plan_.variables[*from].bytes));
     values_[*from].splat = splat;
     out.push_back(*from);
   }
@@ -417,6 +426,11 @@ bool Emitter::wide_step(const Step& step, uint32_t s) {
 bool Emitter::compare(const Step& step, uint32_t s) {
   const Meaning& m = step.meaning;
   const Reg to = result(*step.d, s, 0);
+  if (is_small(m.type)) {
+    t_.compare(m.comparison, Number::S32, to, signed_of(*step.a, m.type, s),
+               signed_of(*step.b, m.type, s));
+    return true;
+  }
   if (bytes_of(m.type) == 4) {
     const bool real = m.type == Number::F32;
     const auto operand = [&](uint32_t from) {

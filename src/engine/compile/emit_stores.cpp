@@ -50,7 +50,7 @@ std::optional<Reg> Emitter::mask_of(const Step& step, uint32_t strip) {
 }
 
 void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset) {
-  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  const uint32_t bytes = memory_bytes(step), lanes = t_.vector_lanes();
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes, in_strip = lane % lanes;
   const Target::Mark temporaries = t_.mark();
   const std::optional<Reg> mask = mask_of(step, lane / lanes);
@@ -62,7 +62,7 @@ void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64
   }
   Reg word = t_.word();
   t_.lane_word(word, bits_of(*step.b, lane / lanes, in_strip / in_value), in_strip % in_value,
-               bytes);
+               lane_bytes(bytes));
   t_.store_word(word, base, offset, bytes);
   t_.bind(around);
   t_.release(temporaries);
@@ -71,11 +71,12 @@ void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64
 // In the order of the lanes: where several write to one place, the last one's value stays.
 void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
                           const Pattern2& steps) {
-  const uint32_t bytes = bytes_of(step.meaning.type), lanes = t_.vector_lanes();
+  const uint32_t bytes = memory_bytes(step), lanes = t_.vector_lanes();
+  const bool small = bytes < 4;
   const std::optional<Reg> mask = mask_of(step, strip);
-  const bool is_shared = static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared;
+  const bool is_shared = static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared && !small;
   const bool by_lanes = steps.step != 0 && steps.step != int64_t{bytes};
-  if (mask && (!is_shared || bytes == 8) && steps.step == int64_t{bytes}) {
+  if (mask && !small && (!is_shared || bytes == 8) && steps.step == int64_t{bytes}) {
     bool stored = true;
     for (uint32_t h = 0; h < bytes / 4 && stored; ++h) {
       Reg own = *mask;
@@ -85,7 +86,7 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
     }
     if (stored) return;
   }
-  if (by_lanes && !mask) {
+  if (by_lanes && !mask && !small) {
     bool stored = true;
     for (uint32_t h = 0; h < bytes / 4 && stored; ++h)
       stored = t_.store_apart(bits_of(*step.b, strip, h), base,
@@ -111,6 +112,11 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
     store_lane(step, last, base, step.op.imm + rise(steps, strip * lanes));
     return;
   }
+  if (small) {
+    t_.store_small(bits_of(*step.b, strip, 0), base, step.op.imm + rise(steps, strip * lanes),
+                   bytes);
+    return;
+  }
   for (uint32_t h = 0; h < bytes / 4; ++h) {
     const int64_t offset = step.op.imm + rise(steps, strip * lanes + h * lanes / 2);
     Reg value = bits_of(*step.b, strip, h);
@@ -131,7 +137,7 @@ void Emitter::put_aside(const std::vector<Reg>& vectors, int64_t at) {
 }
 
 void Emitter::put_values_aside(uint32_t variable) {
-  const uint32_t halves = plan_.variables[variable].bytes / 4;
+  const uint32_t halves = halves_of(plan_.variables[variable].bytes);
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h) {
       const Target::Mark mark = t_.mark();
@@ -170,14 +176,14 @@ Reg Emitter::address_aside(const Where& where, const Reg& lane, uint32_t behind)
 
 // One for each lane, in their order.
 void Emitter::store_scattered(const Step& step, const Where& where) {
-  const uint32_t bytes = bytes_of(step.meaning.type);
+  const uint32_t bytes = memory_bytes(step), kept_bytes = lane_bytes(bytes);
   put_aside(where.all, kAside);
   put_values_aside(*step.b);
   const auto store = [&](const Reg& lane, uint32_t behind) {
     const Reg address = address_aside(where, lane, behind);
     Reg value = t_.word();
-    t_.load_word_at(value, t_.pass(), lane, kAside + kScratchValues + int64_t{behind} * bytes,
-                    bytes);
+    t_.load_word_at(value, t_.pass(), lane, kAside + kScratchValues + int64_t{behind} * kept_bytes,
+                    kept_bytes);
     if (where.base.isValid())
       t_.store_word_from(value, where.base, address, bytes);
     else

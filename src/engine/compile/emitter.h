@@ -101,6 +101,19 @@ class Emitter {
   bool convert_wide(const Step& step, uint32_t s);
   bool wide_float(const Step& step, uint32_t s);
 
+  // emit_numbers.cpp, of 8 and 16 bits
+  int64_t frame_place(uint32_t variable, uint32_t strip) const {
+    return int64_t{plan_.variables[variable].slot} + int64_t{strip} * t_.vector_lanes() * 2;
+  }
+  void read_small(uint32_t variable);
+  void write_small(uint32_t variable, const Reg& one);
+  Reg signed_of(uint32_t variable, Number type, uint32_t strip);
+  bool small_step(const Step& step, uint32_t strip);
+  bool small_arithmetic(const Step& step, uint32_t strip, const Reg& to);
+  void keep_low(const Reg& reg, Number type);
+  void load_small_lane(const Step& step, const Reg& to, uint32_t lane, const Reg& base,
+                       int64_t offset);
+
   // emit_loads.cpp
   struct Placed {
     Reg base;

@@ -97,7 +97,7 @@ bool Planner::read_steps() {
     step.resume = i;
     if (i < under_end_)
       step.under = under_, step.under_not = under_not_, step.resume = under_branch_;
-    step.align = bytes_of(step.meaning.type);
+    step.align = memory_bytes(step);
     const Does does = step.meaning.does;
     if (does == Does::LoadVector || does == Does::LoadScalarVector || does == Does::StoreVector) {
       if (!read_elements(step)) return false;
@@ -109,7 +109,8 @@ bool Planner::read_steps() {
   // Read before it is written, in another round of a loop.
   return std::none_of(plan_.variables.begin(), plan_.variables.end(), [&](const Variable& v) {
     return v.written && v.in == Slot::Scalar &&
-           (scalars_.count({v.slot, 4}) || scalars_.count({v.slot, 8}));
+           (scalars_.count({v.slot, 2}) || scalars_.count({v.slot, 4}) ||
+            scalars_.count({v.slot, 8}));
   });
 }
 
@@ -117,7 +118,7 @@ bool Planner::read_steps() {
 bool Planner::read_elements(Step step) {
   const Elements& elements = *static_cast<const Elements*>(step.op.data);
   const Does does = step.meaning.does;
-  const uint32_t bytes = bytes_of(step.meaning.type);
+  const uint32_t bytes = memory_bytes(step);
   step.meaning.does = does == Does::StoreVector  ? Does::Store
                       : does == Does::LoadVector ? Does::Load
                                                  : Does::LoadScalar;
@@ -143,6 +144,7 @@ bool Planner::read_elements(Step step) {
 bool Planner::read_operands(Step& step) {
   Meaning& m = step.meaning;
   // One handler may serve both.
+  if (m.lanes == kMixedLanes) m.lanes = static_cast<uint8_t>(~step.op.x & 7);
   if (m.does == Does::Lanewise && step.op.effect == Effect::Scalar) m.lanes = 0;
   const auto operand = [&](uint32_t k, uint32_t slot, uint32_t bytes, std::optional<uint32_t>* to) {
     if (m.operands <= k) return true;
@@ -225,7 +227,7 @@ bool Planner::read_step(Step& step) {
     case Does::Load:
     case Does::LoadScalar: {
       const auto space = static_cast<ptx::Space>(op.z);
-      if (space == ptx::Space::Local || op.imm & (bytes_of(m.type) - 1)) return false;
+      if (space == ptx::Space::Local || op.imm & (memory_bytes(step) - 1)) return false;
       if (op.x & (kAddressAffine | kAddressRows)) {
         step.place.of = Place::Of::Header;
         step.place.header = op.a;
@@ -326,6 +328,11 @@ Pattern2 header_steps(const Affine& header, uint32_t row_lanes, bool narrow) {
     out.row_step = static_cast<int32_t>(out.row_step);
   }
   return out;
+}
+
+bool has_small(const Plan& plan) {
+  return std::any_of(plan.variables.begin(), plan.variables.end(),
+                     [](const Variable& v) { return v.in == Slot::Lanes && v.bytes < 4; });
 }
 
 bool is_gather(const Plan& plan, const Step& step) {

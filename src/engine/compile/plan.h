@@ -138,6 +138,21 @@ bool is_wide_arithmetic(const Meaning& meaning);
 bool is_gather(const Plan& plan, const Step& step);
 int64_t gathers(const Plan& plan);
 
+// Values of 8 and 16 bits are kept as 32, the upper bits zero; the frame has 16 of them.
+inline uint32_t lane_bytes(uint32_t bytes) { return bytes < 4 ? 4 : bytes; }
+// Vectors of a strip.
+inline uint32_t halves_of(uint32_t bytes) { return bytes == 8 ? 2 : 1; }
+// What a load or a store moves for a lane.
+inline uint32_t memory_bytes(const Step& step) {
+  const Meaning& m = step.meaning;
+  return bytes_of(is_small(m.from) ? m.from : m.type);
+}
+inline bool is_small_load(const Step& step) { return is_small(step.meaning.from); }
+inline bool is_small_step(const Step& step) {
+  return is_small(step.meaning.type) || is_small(step.meaning.from);
+}
+bool has_small(const Plan& plan);
+
 // How far each lane is above the first: step * column + row_step * row (plan_kept.cpp).
 struct Rises {
   Rises(const Pattern2& steps, uint32_t row_lanes);

@@ -104,7 +104,7 @@ void Planner::look_for_rows() {
   for (uint32_t row_lanes = kWarpSize / 2; row_lanes >= least_row_lanes(); row_lanes /= 2) {
     for (const Variable& v : plan_.variables) {
       const bool is_apart = v.home && v.input && v.wanted && patterns_ && v.in == Slot::Lanes &&
-                            !v.blended && v.kept == Kept::Vector;
+                            !v.blended && v.kept == Kept::Vector && v.bytes >= 4;
       if (!is_apart ||
           !Rises(pattern_of(v, row_lanes), row_lanes).hold(warp_.registers + v.slot, v.bytes))
         continue;
@@ -130,7 +130,7 @@ void Planner::look_at_inputs() {
       continue;
     }
     v.kept = Kept::Vector;
-    if (!v.wanted || v.blended || !patterns_) continue;
+    if (!v.wanted || v.blended || !patterns_ || v.bytes < 4) continue;
     const std::byte* at = warp_.registers + v.slot;
     if (v.in == Slot::Predicate) {
       uint32_t bits;
@@ -202,6 +202,14 @@ bool Planner::takes_ends(const Step& step) const {
   const Variable *a = var(step.a), *b = var(step.b);
   return may_take_ends() && bytes_of(m.type) == 4 && plan_.variables[*step.d].decides &&
          is_ordering(m.comparison) && ((has_steps(a) && is_one(b)) || (has_steps(b) && is_one(a)));
+}
+
+// Of 8 or 16 bits: none rises by a step, and what is one is so in a vector.
+Kept Planner::small_kept(const Step& step) const {
+  if (step.meaning.does == Does::Lanewise)
+    return step.op.effect == Effect::Scalar ? Kept::Splat : Kept::Vector;
+  const bool one = is_one(var(step.a)) && is_one(var(step.b)) && is_one(var(step.c));
+  return one && step.meaning.does != Does::Compare ? Kept::Splat : Kept::Vector;
 }
 
 // How the result is kept, from how the operands are.
@@ -287,7 +295,14 @@ Variable Planner::result_of(const Step& step) {
 }
 
 bool Planner::infer_step(const Step& step, bool* changed) {
-  Variable out = result_of(step);
+  const Does does = step.meaning.does;
+  const bool is_small = is_small_step(step) && does != Does::Copy && does != Does::Spread &&
+                        does != Does::Load && does != Does::LoadScalar;
+  Variable out;
+  if (is_small)
+    out.kept = small_kept(step);
+  else
+    out = result_of(step);
   if (step.place.of == Place::Of::Header &&
       (step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar)) {
     const bool one = step.place.steps == Pattern2{};

@@ -24,7 +24,7 @@ class Planner {
     if (plan_.row_lanes < 4) return std::nullopt;  // a strip would reach over several rows
     if (plan_.masked && plan_.phase.stores) return std::nullopt;
     if (!read_steps()) return std::nullopt;
-    if (plan_.masked && !find_blended()) return std::nullopt;
+    if (plan_.masked && (has_small(plan_) || !find_blended())) return std::nullopt;
     find_wanted();
     look_at_inputs();
     if (plan_.row_lanes == kWarpSize) look_for_rows();
@@ -94,6 +94,7 @@ class Planner {
   bool infer();
   bool infer_step(const Step& step, bool* changed);
   Variable result_of(const Step& step);
+  Kept small_kept(const Step& step) const;
   std::optional<int64_t> factor_of(const std::optional<uint32_t>& index, Number type);
   // What does not hold is found late in a loop, and all of it was for nothing.
   bool may_take_ends() const { return steps_hold_ && !plan_.phase.loops; }

@@ -21,7 +21,7 @@ std::vector<StandInSlot> stand_in_slots(const Plan& plan) {
   const bool has_others = std::any_of(plan.steps.begin(), plan.steps.end(), [](const Step& step) {
     return changes_memory(step) || step.meaning.does == Does::Warpwide;
   });
-  if (plan.masked || plan.phase.stores || has_others) return {};
+  if (plan.masked || plan.phase.stores || has_others || has_small(plan)) return {};
   std::map<uint32_t, StandInSlot> by_slot;
   for (const Variable& v : plan.variables) {
     if (v.in != Slot::Lanes && v.in != Slot::Predicate) continue;

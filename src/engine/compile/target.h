@@ -91,12 +91,19 @@ class Target {
   // Runs an Op by its handler.
   virtual void call(const void* handler, Reg warp, const void* op) = 0;
 
-  // Memory at base + offset.
+  // Memory at base + offset; of a word 2 bytes as well, and 1 to be stored.
   virtual void load(Reg to, Reg base, int64_t offset) = 0;
   virtual void store(Reg from, Reg base, int64_t offset) = 0;
   virtual void load_splat(Reg to, Reg base, int64_t offset, uint32_t bytes) = 0;
   virtual void load_word(Reg to, Reg base, int64_t offset, uint32_t bytes) = 0;
   virtual void store_word(Reg from, Reg base, int64_t offset, uint32_t bytes) = 0;
+
+  // Neighbours of 8 or 16 bits, by their type, to lanes of 32; and the low bits of such lanes back.
+  virtual void load_small(const Reg& to, const Reg& base, int64_t offset, Number from) = 0;
+  virtual void store_small(const Reg& from, const Reg& base, int64_t offset, uint32_t bytes) = 0;
+  // One of them, to a register of so many bytes (2 or 4), with zeros above.
+  virtual void load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
+                               uint32_t bytes) = 0;
 
   virtual void copy(Reg to, Reg from) = 0;
   virtual void splat(Reg to, Reg word, uint32_t bytes) = 0;

@@ -106,6 +106,11 @@ class A64 final : public Target {
     cc_.str(v(from), at(base, offset, 16));
   }
   void load_splat(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
+    if (bytes < 4) {
+      Gp word = temporary_word();
+      load_small_word(word, base, offset, Number::U16, 2);
+      return splat(to, word, 4);
+    }
     Gp where = x(base);
     if (offset != 0) {
       where = temporary_word();
@@ -117,11 +122,22 @@ class A64 final : public Target {
       cc_.ld1r(v(to).s4(), a64::ptr(where));
   }
   void load_word(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
+    if (bytes < 4) return load_small_word(to, base, offset, Number::U16, 2);
     cc_.ldr(bytes == 8 ? x(to) : w(to), at(base, offset, bytes));
   }
   void store_word(Reg from, Reg base, int64_t offset, uint32_t bytes) override {
-    cc_.str(bytes == 8 ? x(from) : w(from), at(base, offset, bytes));
+    const Mem to = at(base, offset, bytes);
+    if (bytes == 1)
+      cc_.strb(w(from), to);
+    else if (bytes == 2)
+      cc_.strh(w(from), to);
+    else
+      cc_.str(bytes == 8 ? x(from) : w(from), to);
   }
+  void load_small(const Reg& to, const Reg& base, int64_t offset, Number from) override;
+  void store_small(const Reg& from, const Reg& base, int64_t offset, uint32_t bytes) override;
+  void load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
+                       uint32_t bytes) override;
 
   void copy(Reg to, Reg from) override {
     if (to.id() == from.id()) return;

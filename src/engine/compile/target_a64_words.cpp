@@ -104,5 +104,48 @@ void A64::word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b)
   cc_.csetm(x(to), when);  // all ones: a predicate of all lanes
 }
 
+void A64::load_small(const Reg& to, const Reg& base, int64_t offset, Number from) {
+  const bool is_signed_value = from == Number::S8 || from == Number::S16;
+  const Vec d = v(to);
+  if (bytes_of(from) == 1) {
+    cc_.ldr(d.s(), at(base, offset, 4));
+    is_signed_value ? cc_.sshll(d.h8(), d.b8(), 0) : cc_.ushll(d.h8(), d.b8(), 0);
+  } else {
+    cc_.ldr(d.d(), at(base, offset, 8));
+  }
+  is_signed_value ? cc_.sshll(d.s4(), d.h4(), 0) : cc_.ushll(d.s4(), d.h4(), 0);
+}
+
+void A64::store_small(const Reg& from, const Reg& base, int64_t offset, uint32_t bytes) {
+  Vec low = vector().as<Vec>();
+  cc_.xtn(low.h4(), v(from).s4());
+  if (bytes == 2) {
+    cc_.str(low.d(), at(base, offset, 8));
+    return;
+  }
+  cc_.xtn(low.b8(), low.h8());
+  cc_.str(low.s(), at(base, offset, 4));
+}
+
+void A64::load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
+                          uint32_t bytes) {
+  const Mem from_place = at(base, offset, bytes_of(from));
+  switch (from) {
+    case Number::U8:
+      cc_.ldrb(w(to), from_place);
+      break;
+    case Number::S8:
+      cc_.ldrsb(w(to), from_place);
+      break;
+    case Number::S16:
+      cc_.ldrsh(w(to), from_place);
+      break;
+    default:
+      cc_.ldrh(w(to), from_place);
+  }
+  const bool is_signed_value = from == Number::S8 || from == Number::S16;
+  if (bytes == 2 && is_signed_value) cc_.and_(w(to), w(to), 0xffff);
+}
+
 }  // namespace kiln::engine
 #endif

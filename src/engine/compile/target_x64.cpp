@@ -76,6 +76,46 @@ bool X64::store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t 
   return true;
 }
 
+void X64::load_small(const Reg& to, const Reg& base, int64_t offset, Number from) {
+  const Mem at = this->at(base, offset);
+  switch (from) {
+    case Number::U8:
+      cc_.vpmovzxbd(v(to), at);
+      break;
+    case Number::S8:
+      cc_.vpmovsxbd(v(to), at);
+      break;
+    case Number::S16:
+      cc_.vpmovsxwd(v(to), at);
+      break;
+    default:
+      cc_.vpmovzxwd(v(to), at);
+  }
+}
+
+// Each 128 bits are packed by themselves: their results are joined.
+void X64::store_small(const Reg& from, const Reg& base, int64_t offset, uint32_t bytes) {
+  Ymm low = temporary(), high = temporary();
+  cc_.vpand(low, v(from), everywhere(bytes == 2 ? 0xffffu : 0xffu));
+  cc_.vextracti128(high.xmm(), low, 1);
+  cc_.vpackusdw(low.xmm(), low.xmm(), high.xmm());
+  if (bytes == 2) {
+    cc_.vmovups(at(base, offset), low.xmm());
+    return;
+  }
+  cc_.vpackuswb(low.xmm(), low.xmm(), low.xmm());
+  cc_.vpextrq(at(base, offset), low.xmm(), 0);
+}
+
+void X64::load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
+                          uint32_t bytes) {
+  Mem at = this->at(base, offset);
+  at.setSize(bytes_of(from));
+  const bool is_signed_value = from == Number::S8 || from == Number::S16;
+  is_signed_value ? cc_.movsx(w(to), at) : cc_.movzx(w(to), at);
+  if (is_signed_value && bytes == 2) cc_.and_(w(to), 0xffff);
+}
+
 void X64::lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) {
   const uint32_t in_half = 16 / bytes;
   x86::Xmm half = v(vector).xmm();

@@ -76,15 +76,31 @@ class X64 final : public Target {
     cc_.vmovups(at(base, offset), v(from));
   }
   void load_splat(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
+    if (bytes < 4) {
+      Gp word = temporary_word();
+      load_small_word(word, base, offset, Number::U16, 2);
+      return splat(to, word, 4);
+    }
     bytes == 8 ? cc_.vbroadcastsd(v(to), at(base, offset))
                : cc_.vbroadcastss(v(to), at(base, offset));
   }
   void load_word(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
+    if (bytes < 4) return load_small_word(to, base, offset, Number::U16, 2);
     cc_.mov(bytes == 8 ? x(to) : w(to), at(base, offset));
   }
   void store_word(Reg from, Reg base, int64_t offset, uint32_t bytes) override {
-    cc_.mov(at(base, offset), bytes == 8 ? x(from) : w(from));
+    const Mem to = at(base, offset);
+    if (bytes == 1)
+      cc_.mov(to, x(from).r8());
+    else if (bytes == 2)
+      cc_.mov(to, x(from).r16());
+    else
+      cc_.mov(to, bytes == 8 ? x(from) : w(from));
   }
+  void load_small(const Reg& to, const Reg& base, int64_t offset, Number from) override;
+  void store_small(const Reg& from, const Reg& base, int64_t offset, uint32_t bytes) override;
+  void load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
+                       uint32_t bytes) override;
   // Into every lane, and then the one of them: a load needs no unit that moves lanes.
   void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
     if (lane == 0) return load_splat(to, base, 0, bytes);

@@ -18,6 +18,11 @@ constexpr Number number_of() {
   if constexpr (std::is_same_v<T, int32_t>) return Number::S32;
   if constexpr (std::is_same_v<T, uint64_t>) return Number::U64;
   if constexpr (std::is_same_v<T, int64_t>) return Number::S64;
+  if constexpr (std::is_same_v<T, uint16_t> || SmallFloat<T>) return Number::U16;
+  if constexpr (std::is_same_v<T, int16_t>) return Number::S16;
+  if constexpr (std::is_same_v<T, uint8_t>) return Number::U8;
+  if constexpr (std::is_same_v<T, int8_t>) return Number::S8;
+  if constexpr (Packed<T>) return Number::U32;
   return Number::None;
 }
 
@@ -44,7 +49,13 @@ class Meanings {
   }
   template <class F, class D, class A = D, class B = A>
   void binary(Does does) {
-    static_assert(!kIsRare<F, A>, "one handler serves several mixes of lanes and scalars");
+    if constexpr (kIsRare<F, A>) {
+      add(binary_handler<F, D, A, B>({0, true}, {0, true}),
+          {does, number_of<D>(), number_of<A>(), 2, 0});
+      add(binary_handler<F, D, A, B>({0, false}, {0, false}),
+          {does, number_of<D>(), number_of<A>(), 2, kMixedLanes});
+      return;
+    }
     for (uint8_t lanes = 0; lanes < 4; ++lanes) {
       add(binary_handler<F, D, A, B>({0, !(lanes & 1)}, {0, !(lanes & 2)}),
           {does, number_of<D>(), number_of<A>(), 2, lanes});
@@ -52,7 +63,13 @@ class Meanings {
   }
   template <class F, class D, class A = D, class C = A>
   void ternary(Does does) {
-    static_assert(!kIsRare<F, A>, "one handler serves several mixes of lanes and scalars");
+    if constexpr (kIsRare<F, A>) {
+      add(ternary_handler<F, D, A, C>({0, true}, {0, true}, {0, true}),
+          {does, number_of<D>(), number_of<A>(), 3, 0});
+      add(ternary_handler<F, D, A, C>({0, false}, {0, false}, {0, false}),
+          {does, number_of<D>(), number_of<A>(), 3, kMixedLanes});
+      return;
+    }
     for (uint8_t lanes = 0; lanes < 8; ++lanes) {
       add(ternary_handler<F, D, A, C>({0, !(lanes & 1)}, {0, !(lanes & 2)}, {0, !(lanes & 4)}),
           {does, number_of<D>(), number_of<A>(), 3, lanes});

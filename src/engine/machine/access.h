@@ -107,6 +107,20 @@ template <class T>
   return warp.block->shared + at;
 }
 
+// One address of local memory, which is another place for each lane: that of lane 0; the next ones
+// are Warp::local_stride apart. Null: locate() has to look.
+template <class T>
+[[gnu::always_inline]] inline std::byte* local_column(Warp& warp, const Op* op) {
+  if (static_cast<ptx::Space>(op->z) != ptx::Space::Local || !(op->x & kAddressUniform))
+    return nullptr;
+  uint64_t at = op->x & kAddress32 ? *warp.lanes<uint32_t>(op->a) : *warp.lanes<uint64_t>(op->a);
+  at += static_cast<uint64_t>(op->imm);
+  if (op->x & kAddress32) at &= 0xffffffffu;
+  if ((at & (sizeof(T) - 1)) || at > warp.local_limit || warp.local_limit - at < sizeof(T))
+    return nullptr;
+  return warp.local.data() + at;
+}
+
 // The lanes of each row at neighbours, or all at one place. All of it has been checked.
 struct RowPlaces {
   std::byte* first;  // of the first row

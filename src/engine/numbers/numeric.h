@@ -37,62 +37,54 @@ constexpr uint32_t kFloatNan = 0x7fffffff;
 
 // Rounds to nearest even.
 inline uint16_t float_to_half(float value) {
-  uint32_t bits = as_bits(value);
-  uint32_t magnitude = bits & 0x7fffffffu;
-  uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
-  if (magnitude > 0x7f800000u) return kHalfNan;
+  const uint32_t bits = as_bits(value), magnitude = bits & 0x7fffffffu;
 #if defined(__aarch64__)
-  (void)sign;
-  return std::bit_cast<uint16_t>(static_cast<__fp16>(value));
+  const uint32_t result = std::bit_cast<uint16_t>(static_cast<__fp16>(value));
 #else
-  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and above
-  if (magnitude < 0x38800000u) {                        // below the smallest normal
-    // Adding 0.5 leaves the mantissa of the result, rounded by the FPU, in the low bits.
-    uint32_t rounded = as_bits(as_float(magnitude) + 0.5f) - 0x3f000000u;
-    return sign | static_cast<uint16_t>(rounded);
-  }
-  uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u;
-  return sign | static_cast<uint16_t>(rounded >> 13);
+  // Without a branch: a loop over lanes is then vector code. Below the smallest normal, adding 0.5
+  // leaves the mantissa of the result, rounded by the FPU, in the low bits.
+  const uint32_t subnormal = as_bits(as_float(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
+  const uint32_t rounded = magnitude < 0x38800000u    ? subnormal
+                           : magnitude >= 0x477ff000u ? 0x7c00u  // 65520 and above
+                                                      : normal;
+  const uint32_t result = rounded | (bits >> 16 & 0x8000u);
 #endif
+  return static_cast<uint16_t>(magnitude > 0x7f800000u ? kHalfNan : result);
 }
 
 inline float bf16_to_float(uint16_t b) { return as_float(static_cast<uint32_t>(b) << 16); }
 
 inline uint16_t float_to_bf16(float value) {
-  uint32_t bits = as_bits(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return kHalfNan;
-  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  const uint32_t bits = as_bits(value);
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? kHalfNan : rounded);
 }
 
 // A sum of doubles rounded to odd: a second rounding, to a format of at most 51 bits, is then as if
-// there were but one.
+// there were but one. Without a branch, as above.
 inline double add_to_odd(double a, double b) {
-  double sum = a + b;
-  if (!(std::fabs(sum) < std::numeric_limits<double>::infinity())) return sum;
-  double b_seen = sum - a;
-  double error = (a - (sum - b_seen)) + (b - b_seen);
-  uint64_t bits = std::bit_cast<uint64_t>(sum);
-  if (error != 0 && (bits & 1) == 0) {
-    bool away = (error > 0) == (sum > 0);
-    bits += away ? 1 : static_cast<uint64_t>(-1);
-  }
-  return std::bit_cast<double>(bits);
+  const double sum = a + b;
+  const double b_seen = sum - a;
+  const double error = (a - (sum - b_seen)) + (b - b_seen);
+  const uint64_t bits = std::bit_cast<uint64_t>(sum);
+  const uint64_t up = error > 0 ? 1 : 0, down = error < 0 ? 1 : 0;  // of infinity: a NaN
+  const uint64_t is_negative = bits >> 63, is_even = ~bits & 1;
+  const uint64_t away = is_negative ? down : up, back = is_negative ? up : down;
+  return std::bit_cast<double>(bits + (away & is_even) - (back & is_even));
 }
 
 // double to f32 rounded to odd, so that the step to 16 bits rounds once.
 inline float narrow_to_odd(double value) {
-  float narrow = static_cast<float>(value);
-  double back = narrow;
-  if (back == value || value != value) return narrow;
-  uint32_t bits = as_bits(narrow);
-  if ((narrow - narrow) != 0)
-    return as_float((bits & 0x80000000u) | 0x7f7fffffu);  // overflow: the largest, which is odd
-  if ((bits & 1) == 0) {
-    bool too_small = std::fabs(back) < std::fabs(value);
-    bits += too_small ? 1 : static_cast<uint32_t>(-1);
-    if (back == 0) bits = (std::signbit(value) ? 0x80000000u : 0u) | 1u;
-  }
-  return as_float(bits);
+  const float narrow = static_cast<float>(value);
+  const double back = static_cast<double>(narrow);
+  const uint32_t bits = as_bits(narrow), sign = bits & 0x80000000u;
+  const double far = std::fabs(value), near = std::fabs(back);
+  const uint32_t is_even = ~bits & 1;
+  const uint32_t up = near < far ? is_even : 0, down = near > far ? is_even : 0;
+  // Infinity, of a value that was none, becomes the largest, which is odd.
+  const bool is_beyond = (bits & 0x7fffffffu) == 0x7f800000u && near > far;
+  return as_float(is_beyond ? sign | 0x7f7fffffu : bits + up - down);
 }
 
 struct Half {

@@ -63,13 +63,18 @@ enum class Does : uint8_t {
   Warpwide        // lanes exchange values: the handler itself is called, for all of them at once
 };
 
-enum class Number : uint8_t { None, U32, S32, U64, S64, F32, F64 };
+enum class Number : uint8_t { None, U32, S32, U64, S64, F32, F64, U16, S16, U8, S8 };
 
 constexpr uint32_t bytes_of(Number number) {
   return number == Number::None                                                    ? 0
          : number == Number::U64 || number == Number::S64 || number == Number::F64 ? 8
+         : number == Number::U16 || number == Number::S16                          ? 2
+         : number == Number::U8 || number == Number::S8                            ? 1
                                                                                    : 4;
 }
+
+// Of 8 or 16 bits: a register has 16, memory either.
+constexpr bool is_small(Number number) { return number >= Number::U16; }
 
 constexpr bool is_real(Number number) { return number == Number::F32 || number == Number::F64; }
 
@@ -85,10 +90,15 @@ struct Touched {
   std::vector<Part> reads, writes;
 };
 
+// Meaning::lanes of a handler that serves every mix of lanes and scalars: bit k of Op::x says that
+// operand k is a scalar.
+constexpr uint8_t kMixedLanes = 0x80;
+
 struct Meaning {
   Does does = Does::Lanewise;
   Number type = Number::None;  // of the result; of a comparison, of what is compared
-  Number from = Number::None;  // of the operands, where they differ
+  // Of the operands, where they differ; of what a load or a store has in memory.
+  Number from = Number::None;
   uint8_t operands = 0;
   uint8_t lanes = 0;  // bit k: operand k is 32 lanes, else a scalar
   Comparison comparison = Comparison::Eq;

@@ -15,15 +15,18 @@ const std::string kBegin =
     "add.s64 %rd4, %rd1, %rd3; mul.wide.u32 %rd5, %r5, 16; add.s64 %rd6, %rd2, %rd5;\n";
 
 // In blocks of every shape, with all bits of the interpreter's.
-void expect_same_values(const std::string& body, bool has_to_compile = true) {
+void expect_same_values(const std::string& body, bool all_compiled = true) {
   const std::string text = kernel_text("u64 p, u64 q, u32 n", kBegin + body);
   for (KilnDim3 block : kShapes) {
     for (uint32_t n : {3u, 20u}) {
       const Ran compiled = run_compiled(text, block, n, "always", n + 7);
       EXPECT_EQ(compiled.text, "");
       EXPECT_EQ(compiled.out, run_compiled(text, block, n, "0", n + 7).out) << block.x << ", " << n;
-      if (compiles() && has_to_compile) {
+      if (compiles()) {
         EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u) << block.x;
+        if (block.x == 64 && all_compiled) {  // whole warps
+          EXPECT_EQ(compiled.facts.compiled, compiled.facts.stretches);
+        }
       }
     }
   }
@@ -43,9 +46,122 @@ TEST(CompiledValues, OperationsOnBits) {
                     "mad.lo.u32 %r7, %r7, 3, %r11; add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1;"
                     "setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n"
                     "st.global.u32 [%rd6], %r12; st.global.u32 [%rd6+4], %r7;",
-                    what),
-        false);
+                    what));
   }
+}
+
+// Registers of 16 bits: what is read from them, in machine code and by handlers that it calls.
+TEST(CompiledValues, SmallIntegers) {
+  for (const char* what :
+       {"add.s16 %h3, %h1, %h2;",
+        "sub.u16 %h3, %h1, %h2;",
+        "mul.lo.s16 %h3, %h1, %h2;",
+        "mad.lo.u16 %h3, %h1, %h2, %h4;",
+        "and.b16 %h3, %h1, 255;",
+        "or.b16 %h3, %h1, %h2;",
+        "xor.b16 %h3, -3, %h1;",
+        "not.b16 %h3, %h1;",
+        "neg.s16 %h3, %h1;",
+        "min.s16 %h3, %h1, %h2;",
+        "max.s16 %h3, %h1, -5;",
+        "min.u16 %h3, %h1, %h2;",
+        "max.u16 %h3, %h1, 40000;",
+        "shl.b16 %h3, %h1, 3;",
+        "shl.b16 %h3, %h1, %r7;",
+        "shr.u16 %h3, %h1, 9;",
+        "shr.s16 %h3, %h1, 4;",
+        "shr.s16 %h3, %h1, %r7;",
+        "shr.u16 %h3, %h1, 40;",
+        "mul.wide.s16 %r7, %h1, %h2; cvt.u16.u32 %h3, %r7;",
+        "mul.wide.u16 %r7, %h1, 60000; cvt.u16.u32 %h3, %r7;",
+        "setp.lt.s16 %p2, %h1, %h2; selp.b16 %h3, %h1, %h4, %p2;",
+        "setp.gt.u16 %p2, %h1, 300; selp.b16 %h3, 7, %h1, %p2;",
+        "setp.eq.s16 %p2, %h1, -3; selp.b16 %h3, %h1, 9, %p2;",
+        "cvt.s32.s16 %r7, %h1; shr.u32 %r7, %r7, 12; cvt.u16.u32 %h3, %r7;",
+        "cvt.u32.u16 %r7, %h1; mul.lo.u32 %r7, %r7, 3; cvt.s16.s32 %h3, %r7;",
+        "cvt.u32.u8 %r7, %h1; cvt.u16.u32 %h3, %r7;",
+        "cvt.s16.s8 %h3, %h1;",
+        "cvt.rn.f32.s16 %x1, %h1; cvt.rn.f32.u16 %x2, %h2; add.f32 %x1, %x1, %x2;"
+        "cvt.rzi.s32.f32 %r7, %x1; cvt.u16.u32 %h3, %r7;",
+        "mov.b32 %r7, {%h1, %h2}; mul.lo.u32 %r7, %r7, 17; mov.b32 {%h5, %h3}, %r7;",
+        "mov.b64 %rd9, {%r10, %r6}; add.s64 %rd9, %rd9, %rd4; mov.b64 {%r7, %r8}, %rd9;"
+        "cvt.u16.u32 %h3, %r8;"}) {
+    SCOPED_TRACE(what);
+    expect_same_values(fmt::format(
+        ".reg .b16 %h<8>; .reg .f32 %x<4>; mov.u32 %r6, 0; mov.u32 %r7, %r1; mov.u16 %h4, 3;\n"
+        "L: ld.global.u16 %h1, [%rd4]; ld.global.s16 %h2, [%rd4+2]; ld.global.u32 %r10, [%rd4];"
+        "{} xor.b16 %h4, %h4, %h3; add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1;"
+        "setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n"
+        "cvt.u32.u16 %r12, %h4; st.global.u32 [%rd6], %r12; st.global.u16 [%rd6+4], %h4;"
+        "st.global.u8 [%rd6+7], %h4; st.global.u32 [%rd6+8], %r7;",
+        what));
+  }
+}
+
+TEST(CompiledValues, SmallFloats) {
+  for (const char* what :
+       {"add.f16 %h3, %h1, %h2;", "mul.bf16 %h3, %h1, %h2;", "fma.rn.f16 %h3, %h1, %h2, %h4;",
+        "fma.rn.bf16 %h3, %h1, %h2, %h4;", "fma.rn.f16 %h3, %h1, %h1, %h2;",
+        "cvt.f32.f16 %x1, %h1; cvt.rn.bf16.f32 %h3, %x1;",
+        "cvt.f32.f16 %x1, %h1; mul.f32 %x1, %x1, %x1; cvt.rn.f16.f32 %h3, %x1;",
+        "mov.b32 %r7, {%h1, %h2}; fma.rn.f16x2 %r7, %r7, %r10, %r7; mov.b32 {%h3, %h5}, %r7;",
+        "mov.b32 %r7, {%h1, %h2}; fma.rn.bf16x2 %r7, %r10, %r7, %r7; mov.b32 {%h5, %h3}, %r7;"}) {
+    SCOPED_TRACE(what);
+    expect_same_values(fmt::format(
+        ".reg .b16 %h<8>; .reg .f32 %x<4>; mov.u32 %r6, 0; mov.u32 %r7, %r1; mov.u16 %h4, 3;\n"
+        "L: ld.global.u16 %h1, [%rd4]; ld.global.u16 %h2, [%rd4+2]; ld.global.u32 %r10, [%rd4];"
+        "{} xor.b16 %h4, %h4, %h3; add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1;"
+        "setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n"
+        "st.global.u16 [%rd6], %h4; st.global.u32 [%rd6+4], %r7;",
+        what));
+  }
+}
+
+// Bytes and halves of memory: neighbours, one place, places apart, one for each lane, in groups.
+TEST(CompiledValues, SmallMemory) {
+  const std::string begin =
+      ".reg .b16 %h<8>; cvt.u64.u32 %rd7, %r1; add.s64 %rd8, %rd1, %rd7; shl.b64 %rd9, %rd7, 1;"
+      "add.s64 %rd10, %rd1, %rd9; ld.global.u8 %r10, [%rd8]; ld.global.s8 %r11, [%rd8+1];"
+      "ld.global.u16 %r12, [%rd10]; ld.global.s16 %r13, [%rd10+2]; ld.global.s8 %h1, [%rd8+3];"
+      "ld.global.u8 %h2, [%rd8+4]; ld.global.u8 %r14, [%rd1+5]; ld.global.s16 %h3, [%rd1+6];"
+      "ld.global.s8 %r15, [%rd4+1]; ld.global.u16 %h4, [%rd4+2];"
+      "ld.global.v4.u8 {%h5, %h6, %h7, %h5}, [%rd4]; add.s16 %h1, %h1, %h5; xor.b16 %h2, %h2, %h7;"
+      "ld.global.v2.u16 {%h5, %h7}, [%rd4+8]; add.s16 %h3, %h3, %h7; add.s16 %h4, %h4, %h6;"
+      "and.b32 %r16, %r10, 1023; cvt.u64.u32 %rd11, %r16; add.s64 %rd11, %rd1, %rd11;"
+      "ld.global.u8 %r17, [%rd11]; ld.global.s8 %h6, [%rd11+1]; add.s32 %r10, %r10, %r11;"
+      "mad.lo.u32 %r10, %r12, 3, %r10; xor.b32 %r10, %r10, %r13; add.s32 %r10, %r10, %r14;"
+      "add.s32 %r10, %r10, %r15; mad.lo.u32 %r10, %r17, 5, %r10; add.s16 %h1, %h1, %h6;"
+      "cvt.u64.u32 %rd12, %r5; add.s64 %rd13, %rd2, %rd12; mul.lo.u32 %r18, %r1, 37;"
+      "and.b32 %r18, %r18, 255; mad.lo.u32 %r18, %r4, 256, %r18; mul.wide.u32 %rd14, %r18, 16;"
+      "add.s64 %rd14, %rd2, %rd14; setp.lt.u32 %p1, %r17, 100;";
+  for (const char* ends :
+       {"st.global.u32 [%rd6+16384], %r10; st.global.u16 [%rd6+16388], %h1;"
+        "st.global.u8 [%rd6+16391], %h2; st.global.u16 [%rd6+16392], %h3;",
+        "st.global.u8 [%rd13], %h1; st.global.u8 [%rd13+1024], %r10;",
+        "st.global.v2.u16 [%rd6], {%h1, %h2}; st.global.v4.u8 [%rd6+4], {%h3, %h4, %h1, %h2};",
+        "st.global.u8 [%rd14], %r10; st.global.u16 [%rd14+2], %h4;",
+        "@%p1 bra S; st.global.u8 [%rd14], %r10; st.global.u16 [%rd14+2], %h4;\nS: ret;",
+        "@%p1 bra S; st.global.u8 [%rd13], %h1; st.global.u16 [%rd6+4096], %r10;\nS: ret;"}) {
+    SCOPED_TRACE(ends);
+    expect_same_values(begin + ends);
+  }
+}
+
+// The same in shared memory, where addresses have 32 bits; beside words by the same addresses.
+TEST(CompiledValues, SmallSharedMemory) {
+  expect_same_values(
+      ".reg .b16 %h<8>; .shared .align 16 .b8 room[8192]; mov.u32 %r10, room;"
+      "mad.lo.u32 %r11, %r1, 16, %r10; ld.global.u32 %r12, [%rd4]; cvt.u16.u32 %h1, %r12;"
+      "st.shared.u8 [%r11], %h1; st.shared.u16 [%r11+2], %r12; st.shared.u32 [%r11+4], %r12;"
+      "st.shared.u8 [%r11+8], %r12; ld.shared.s8 %r13, [%r11]; ld.shared.u16 %h2, [%r11+2];"
+      "ld.shared.s16 %h3, [%r11+6]; ld.shared.u32 %r14, [%r11+4]; and.b32 %r15, %r12, 15;"
+      "add.u32 %r16, %r11, %r15; and.b32 %r16, %r16, -4; ld.shared.u8 %h4, [%r11+8];"
+      "sub.u32 %r16, %r16, %r15; and.b32 %r16, %r16, -4; max.u32 %r16, %r16, %r11;"
+      "st.shared.u8 [%r16], %h2; st.shared.u32 [%r16+4], %r14; ld.shared.u8 %r17, [%r16+5];"
+      "ld.shared.u32 %r18, [%r16]; ld.shared.u64 %rd7, [%r11]; add.s16 %h2, %h2, %h3;"
+      "and.b32 %r18, %r18, 255; add.s16 %h2, %h2, %h4; add.u32 %r13, %r13, %r17;"
+      "add.u32 %r13, %r13, %r18; cvt.u32.u64 %r19, %rd7; and.b32 %r19, %r19, 255;"
+      "add.u32 %r13, %r13, %r19; st.global.u32 [%rd6], %r13; st.global.u16 [%rd6+4], %h2;");
 }
 
 // Some are kept in memory, with and without a function that is called in their midst.
@@ -59,7 +175,7 @@ TEST(CompiledValues, MoreThanRegisters) {
     body += fmt::format("{} add.f32 %x1, %x1, %x20; add.u32 %r6, %r6, 1;", function);
     body += "setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n";
     for (int i = 2; i < 40; ++i) body += fmt::format("add.f32 %x1, %x1, %x{};", i);
-    expect_same_values(body + "st.global.f32 [%rd6], %x1;");
+    expect_same_values(body + "st.global.f32 [%rd6], %x1;", false);
   }
 }
 

@@ -308,6 +308,21 @@ void describe_comparisons(Meanings& to) {
   }
 }
 
+// Of 16 bits.
+template <class T>
+void describe_small_comparisons(Meanings& to) {
+  for (uint8_t lanes : {uint8_t{0}, kMixedLanes}) {
+    const Source each{0, lanes == 0};
+    uint8_t comparison = 0;
+#define KILN_COMPARISON(name, unordered, expression)               \
+  to.add(compare_handler<Compare_##name, T>(false, each, each),    \
+         {Does::Compare, number_of<T>(), number_of<T>(), 2, lanes, \
+          static_cast<Comparison>(comparison++)});
+    KILN_COMPARISONS(KILN_COMPARISON)
+#undef KILN_COMPARISON
+  }
+}
+
 template <class T>
 void describe_affine_comparisons(Meanings& to) {
   constexpr std::pair<std::string_view, Comparison> kKnown[] = {{"lt", Comparison::Lt},
@@ -326,6 +341,8 @@ void describe_affine_comparisons(Meanings& to) {
 }  // namespace
 
 void describe_compare(Meanings& to) {
+  describe_small_comparisons<uint16_t>(to);
+  describe_small_comparisons<int16_t>(to);
   describe_comparisons<uint32_t>(to);
   describe_comparisons<int32_t>(to);
   describe_comparisons<uint64_t>(to);

@@ -139,6 +139,7 @@ bool predicate_move(Lowering& l) { return lower_predicate_copy(l, false); }
 
 void describe_select(Meanings& to) {
   to.add(&run_select<uint32_t>, {Does::Select, Number::U32, Number::U32, 3});
+  to.add(&run_select<uint16_t>, {Does::Select, Number::U16, Number::U16, 3});
   to.add(&run_select<uint64_t>, {Does::Select, Number::U64, Number::U64, 3});
   to.add(&run_logic, {Does::Logic});
   to.add(&run_copy_predicate, {Does::CopyPredicate});

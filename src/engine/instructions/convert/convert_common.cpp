@@ -185,7 +185,7 @@ Handler handler_for(const CommonConversion& how) {
 
 }  // namespace
 
-// Of registers of 32 and 64 bits. Whether the operand is a scalar is in Op::imm: it is where the
+// Whether the operand is a scalar is in Op::imm: it is where the
 // result is one.
 void describe_common(Meanings& to) {
   const auto add = [&](Handler handler, Number type, Number from) {
@@ -203,6 +203,13 @@ void describe_common(Meanings& to) {
   add(&run_cast<uint32_t, uint64_t>, Number::U64, Number::U32);
   add(&run_cast<uint64_t, uint32_t>, Number::U32, Number::U64);
   add(&run_cast<uint64_t, uint64_t>, Number::U64, Number::U64);
+  add(&run_cast<uint16_t, uint16_t>, Number::U16, Number::U16);
+  add(&run_cast<uint16_t, uint32_t>, Number::U32, Number::U16);
+  add(&run_cast<uint16_t, uint64_t>, Number::U64, Number::U16);
+  add(&run_cast<uint32_t, uint16_t>, Number::U16, Number::U32);
+  add(&run_cast<uint64_t, uint16_t>, Number::U16, Number::U64);
+  add(&run_small_to_float<uint16_t, float>, Number::F32, Number::U16);
+  add(&run_small_to_float<uint16_t, double>, Number::F64, Number::U16);
   add(&run_small_to_float<uint32_t, float>, Number::F32, Number::U32);
   add(&run_small_to_float<uint32_t, double>, Number::F64, Number::U32);
 }

@@ -472,6 +472,22 @@ void describe_double(Meanings& to) {
   to.binary<CopySign, double>(Does::Lanewise);
 }
 
+// Single and in pairs.
+template <class T>
+void describe_small(Meanings& to) {
+  const auto both = [&]<class F>(F) {
+    to.binary<F, T>(Does::Lanewise);
+    to.binary<F, Pair<T>>(Does::Lanewise);
+  };
+  both(With<FloatAdd, false, false>{});
+  both(With<FloatSub, false, false>{});
+  both(With<FloatMul, false, false>{});
+  both(With<FloatMin, false, false>{});
+  both(With<FloatMax, false, false>{});
+  to.ternary<With<Fma, false, false>, T>(Does::Lanewise);
+  to.ternary<With<Fma, false, false>, Pair<T>>(Does::Lanewise);
+}
+
 }  // namespace
 
 void describe_float(Meanings& to) {
@@ -501,6 +517,8 @@ void describe_float(Meanings& to) {
   to.binary<With<FloatMul, true, false>, float>(Does::Lanewise);
   to.ternary<With<Fma, true, false>, float>(Does::Lanewise);
   to.binary<With<DivApproximate, true, false>, float>(Does::Lanewise);
+  describe_small<Half>(to);
+  describe_small<Bf16>(to);
   to.binary<CopySign, float>(Does::CopySign);
   to.binary<With<FloatMul, false, true>, float>(Does::Lanewise);
   to.ternary<With<Fma, false, true>, float>(Does::Lanewise);

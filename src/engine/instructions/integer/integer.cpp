@@ -240,9 +240,30 @@ void describe_words(Meanings& to) {
   to.binary<ShiftRight, T, T, uint32_t>(Does::ShiftRight);
 }
 
+// Of 16 bits.
+template <class T>
+void describe_halves(Meanings& to) {
+  to.binary<Add, T>(Does::Add);
+  to.binary<Sub, T>(Does::Sub);
+  to.binary<MulLow, T>(Does::Mul);
+  to.ternary<MadLow, T>(Does::Mad);
+  to.binary<And, T>(Does::And);
+  to.binary<Or, T>(Does::Or);
+  to.binary<Xor, T>(Does::Xor);
+  to.binary<Min, T>(Does::Min);
+  to.binary<Max, T>(Does::Max);
+  to.unary<Not, T>(Does::Not);
+  to.unary<Neg, T>(Does::Negate);
+  to.binary<ShiftLeft, T, T, uint32_t>(Does::ShiftLeft);
+  to.binary<ShiftRight, T, T, uint32_t>(Does::ShiftRight);
+  to.binary<MulWide, Wider<T>, T, T>(Does::MulWide);
+}
+
 }  // namespace
 
 void describe_integer(Meanings& to) {
+  describe_halves<uint16_t>(to);
+  describe_halves<int16_t>(to);
   describe_words<uint32_t>(to);
   describe_words<int32_t>(to);
   describe_words<uint64_t>(to);

@@ -17,13 +17,39 @@
 namespace kiln::engine {
 namespace {
 
+// Local memory at one address: places at the same distance, one for each lane.
+template <class M, class R>
+[[gnu::noinline]] void load_column(Warp& warp, const Op* op, const std::byte* from) {
+  R* d = warp.lanes<R>(op->d);
+  const size_t stride = warp.local_stride;
+  for (uint32_t i = 0; i < kWarpSize; ++i, from += stride) {
+    if (warp.mask >> i & 1) d[i] = widen<M, R>(from);
+  }
+}
+
+template <class M, class R>
+[[gnu::noinline]] void store_column(Warp& warp, const Op* op, std::byte* to) {
+  const R* b = warp.lanes<R>(op->b);
+  const size_t stride = warp.local_stride;
+  const uint32_t step = op->y ? 0 : 1;
+  for (uint32_t i = 0; i < kWarpSize; ++i, to += stride) {
+    if (warp.mask >> i & 1) narrow<M, R>(to, b[i * step]);
+  }
+}
+
 // Most warps read 32 neighbours or one address: these two shapes are one copy and one value, and
 // only the rest goes lane by lane.
 template <class M, class R>
 const Op* run_load(Warp& warp, const Op* op) {
   std::byte* pointer[kWarpSize];
   Shape shape = locate_at_once(warp, op, sizeof(M), false, &pointer[0]);
-  if (shape == Shape::Fault) shape = locate(warp, op, sizeof(M), Access::Read, pointer);
+  if (shape == Shape::Fault) {
+    if (const std::byte* from = local_column<M>(warp, op)) {
+      load_column<M, R>(warp, op, from);
+      return op + 1;
+    }
+    shape = locate(warp, op, sizeof(M), Access::Read, pointer);
+  }
   R* d = warp.lanes<R>(op->d);
   switch (shape) {
     case Shape::Fault:
@@ -136,7 +162,13 @@ template <class M, class R>
 const Op* run_store(Warp& warp, const Op* op) {
   std::byte* pointer[kWarpSize];
   Shape shape = locate_at_once(warp, op, sizeof(M), true, &pointer[0]);
-  if (shape == Shape::Fault) shape = locate(warp, op, sizeof(M), Access::Write, pointer);
+  if (shape == Shape::Fault) {
+    if (std::byte* to = local_column<M>(warp, op)) {
+      store_column<M, R>(warp, op, to);
+      return op + 1;
+    }
+    shape = locate(warp, op, sizeof(M), Access::Write, pointer);
+  }
   const R* b = warp.lanes<R>(op->b);
   const uint32_t step = op->y ? 0 : 1;
   switch (shape) {
@@ -486,6 +518,28 @@ void describe_memory(Meanings& to) {
   };
   describe(uint32_t{});
   describe(uint64_t{});
+  const auto small = [&](auto memory, auto value) {
+    using M = decltype(memory);
+    using R = decltype(value);
+    const auto as = [](Does does) { return Meaning{does, number_of<R>(), number_of<M>()}; };
+    to.add(&run_load<M, R>, as(Does::Load));
+    to.add(&run_load_scalar<M, R>, as(Does::LoadScalar));
+    to.add(&run_load_scalar_shared<M, R>, as(Does::LoadScalar));
+    to.add(&run_load_vector<M, R>, as(Does::LoadVector));
+    to.add(&run_load_scalar_vector<M, R>, as(Does::LoadScalarVector));
+    to.add(&run_store<M, R>, as(Does::Store));
+    to.add(&run_store_vector<M, R>, as(Does::StoreVector));
+  };
+  const auto in_both = [&](auto memory) {
+    small(memory, uint16_t{});
+    small(memory, uint32_t{});
+  };
+  in_both(uint8_t{});
+  in_both(int8_t{});
+  in_both(uint16_t{});
+  in_both(int16_t{});
+  to.add(&run_load_global<uint16_t>, {Does::Load, Number::U16, Number::U16});
+  to.add(&run_store_global<uint16_t>, {Does::Store, Number::U16, Number::U16});
 }
 
 }  // namespace kiln::engine

@@ -104,29 +104,18 @@ struct Parts {
   uint32_t slots[8] = {};
 };
 
+// A handler for each pair of widths, whose loops are vector code.
+template <class Whole, class Part>
 const Op* run_pack(Warp& warp, const Op* op) {
+  constexpr uint32_t kParts = sizeof(Whole) / sizeof(Part);
   const Parts& parts = *static_cast<const Parts*>(op->data);
-  uint64_t result[kWarpSize] = {};
-  for (uint32_t p = 0; p < parts.count; ++p) {
-    const std::byte* from = warp.lanes<std::byte>(parts.slots[p]);
-    for (uint32_t i = 0; i < kWarpSize; ++i) {
-      uint64_t part = 0;
-      std::memcpy(&part, from + size_t{i} * parts.bytes, parts.bytes);
-      result[i] |= part << (p * parts.bytes * 8);
-    }
+  Whole result[kWarpSize] = {};
+  for (uint32_t p = 0; p < kParts; ++p) {
+    const Part* from = warp.lanes<Part>(parts.slots[p]);
+    for (uint32_t i = 0; i < kWarpSize; ++i)
+      result[i] |= static_cast<Whole>(static_cast<Whole>(from[i]) << (p * sizeof(Part) * 8));
   }
-  uint32_t whole = parts.count * parts.bytes;
-  if (whole == 8) {
-    warp.put(op->d, result);
-  } else if (whole == 4) {
-    uint32_t narrow[kWarpSize];
-    for (uint32_t i = 0; i < kWarpSize; ++i) narrow[i] = static_cast<uint32_t>(result[i]);
-    warp.put(op->d, narrow);
-  } else {
-    uint16_t narrow[kWarpSize];
-    for (uint32_t i = 0; i < kWarpSize; ++i) narrow[i] = static_cast<uint16_t>(result[i]);
-    warp.put(op->d, narrow);
-  }
+  warp.put(op->d, result);
   return op + 1;
 }
 
@@ -171,7 +160,14 @@ bool pack(Lowering& l) {
   }
   Dest d;
   if (!l.dest(l.operand(0), ptx::bytes_of(l.type()), false, &d)) return false;
-  Op& op = l.emit(&run_pack);
+  const uint32_t whole = ptx::bytes_of(l.type());
+  Op& op =
+      l.emit(whole == 8 ? (parts.bytes == 4   ? &run_pack<uint64_t, uint32_t>
+                           : parts.bytes == 2 ? &run_pack<uint64_t, uint16_t>
+                                              : &run_pack<uint64_t, uint8_t>)
+             : whole == 4
+                 ? (parts.bytes == 2 ? &run_pack<uint32_t, uint16_t> : &run_pack<uint32_t, uint8_t>)
+                 : &run_pack<uint16_t, uint8_t>);
   op.d = d.offset;
   op.data = l.own(parts);
   return true;
@@ -282,8 +278,30 @@ bool test_space(Lowering& l) {
 }
 
 void describe_move(Meanings& to) {
+  to.warpwide(&run_pack<uint64_t, uint32_t>, [](const Op& op, Touched& out) {
+    const Parts& parts = *static_cast<const Parts*>(op.data);
+    out.reads = {{parts.slots[0], 4}, {parts.slots[1], 4}};
+    out.writes = {{op.d, 8}};
+  });
+  to.warpwide(&run_unpack<uint64_t, uint32_t>, [](const Op& op, Touched& out) {
+    const Parts& parts = *static_cast<const Parts*>(op.data);
+    out.reads = {{op.a, 8}};
+    out.writes = {{parts.slots[0], 4}, {parts.slots[1], 4}};
+  });
+  to.warpwide(&run_pack<uint32_t, uint16_t>, [](const Op& op, Touched& out) {
+    const Parts& parts = *static_cast<const Parts*>(op.data);
+    out.reads = {{parts.slots[0], 2}, {parts.slots[1], 2}};
+    out.writes = {{op.d, 4}};
+  });
+  to.warpwide(&run_unpack<uint32_t, uint16_t>, [](const Op& op, Touched& out) {
+    const Parts& parts = *static_cast<const Parts*>(op.data);
+    out.reads = {{op.a, 4}};
+    out.writes = {{parts.slots[0], 2}, {parts.slots[1], 2}};
+  });
+  to.unary<Same, uint16_t>(Does::Copy);
   to.unary<Same, uint32_t>(Does::Copy);
   to.unary<Same, uint64_t>(Does::Copy);
+  to.add(make_spread(0, 0, 2).run, {Does::Spread, Number::U16, Number::U16, 1});
   to.add(make_spread(0, 0, 4).run, {Does::Spread, Number::U32, Number::U32, 1});
   to.add(make_spread(0, 0, 8).run, {Does::Spread, Number::U64, Number::U64, 1});
 }

@@ -7,6 +7,7 @@
 #include "engine/decode/lanes.h"
 #include "engine/decode/meanings.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/machine/lane_masks.h"
 #include "engine/machine/watching.h"
 
 namespace kiln::engine {
@@ -70,30 +71,36 @@ struct Shuffle {
   Direction direction;
 };
 
-// Before the clamp: may lie outside of the lane's segment, or below lane 0.
-int64_t source_lane(Direction direction, uint32_t lane, uint32_t by, uint32_t least,
-                    uint32_t segment) {
+// The lane that `lane` reads; false: it keeps its own value. Before the clamp, what it names may
+// lie outside of its segment, or below lane 0.
+template <Direction kDirection>
+[[gnu::always_inline]] inline bool reads_from(uint32_t lane, uint32_t by, uint32_t clamp,
+                                              uint32_t* from) {
+  const uint32_t segment = clamp >> 8 & 31;
+  const uint32_t most = (lane & segment) | (clamp & 31 & ~segment), least = lane & segment;
+  const int32_t here = static_cast<int32_t>(lane), distance = static_cast<int32_t>(by & 31);
+  const int32_t wanted = kDirection == kUp     ? here - distance
+                         : kDirection == kDown ? here + distance
+                         : kDirection == kButterfly
+                             ? here ^ distance
+                             : static_cast<int32_t>(least | (by & 31 & ~segment));
+  *from = static_cast<uint32_t>(wanted & 31);
+  const int32_t end = static_cast<int32_t>(most);
+  return kDirection == kUp ? wanted >= end : wanted <= end;
+}
+
+bool reads_from(Direction direction, uint32_t lane, uint32_t by, uint32_t clamp, uint32_t* from) {
   switch (direction) {
     case kUp:
-      return int64_t{lane} - by;
+      return reads_from<kUp>(lane, by, clamp, from);
     case kDown:
-      return int64_t{lane} + by;
+      return reads_from<kDown>(lane, by, clamp, from);
     case kButterfly:
-      return lane ^ by;
+      return reads_from<kButterfly>(lane, by, clamp, from);
     case kIndex:
       break;
   }
-  return least | (by & ~segment);
-}
-
-// The lane that `lane` reads; false: it keeps its own value.
-[[gnu::always_inline]] inline bool reads_from(Direction direction, uint32_t lane, uint32_t by,
-                                              uint32_t clamp, uint32_t* from) {
-  const uint32_t segment = clamp >> 8 & 31;
-  const uint32_t most = (lane & segment) | (clamp & 31 & ~segment), least = lane & segment;
-  const int64_t wanted = source_lane(direction, lane, by & 31, least, segment);
-  *from = static_cast<uint32_t>(wanted & 31);
-  return direction == kUp ? wanted >= int64_t{most} : wanted <= int64_t{most};
+  return reads_from<kIndex>(lane, by, clamp, from);
 }
 
 [[gnu::cold]] void deliver_shuffle(Warp& warp, const Op* op, const Shuffle& s) {
@@ -115,7 +122,7 @@ bool are_alike(const uint32_t* lanes) {
 
 // The usual exchange of a sum over a warp: every lane has another one that reads it.
 template <uint32_t kBy>
-void exchange(const uint32_t* value, uint32_t* to) {
+void exchange_by(const uint32_t* value, uint32_t* to) {
   uint32_t result[kWarpSize];
   for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = value[i ^ kBy];
   std::memcpy(to, result, sizeof result);
@@ -123,49 +130,77 @@ void exchange(const uint32_t* value, uint32_t* to) {
 bool exchange_all(const uint32_t* value, uint32_t by, uint32_t* to) {
   switch (by) {
     case 1:
-      exchange<1>(value, to);
+      exchange_by<1>(value, to);
       return true;
     case 2:
-      exchange<2>(value, to);
+      exchange_by<2>(value, to);
       return true;
     case 4:
-      exchange<4>(value, to);
+      exchange_by<4>(value, to);
       return true;
     case 8:
-      exchange<8>(value, to);
+      exchange_by<8>(value, to);
       return true;
     case 16:
-      exchange<16>(value, to);
+      exchange_by<16>(value, to);
       return true;
     default:
       return false;
   }
 }
 
-const Op* run_shuffle(Warp& warp, const Op* op) {
-  const Shuffle& s = *static_cast<const Shuffle*>(op->data);
-  if (warp.mask == kFullMask && s.direction == kButterfly && !warp.block->sync_sink) {
-    const uint32_t *by = warp.lanes<uint32_t>(s.by), *clamp = warp.lanes<uint32_t>(s.clamp);
-    if (clamp[0] == 31 && are_alike(clamp) && are_alike(by) &&
-        exchange_all(warp.lanes<uint32_t>(s.value), by[0], warp.lanes<uint32_t>(op->d))) {
-      warp.predicate(s.predicate) = kFullMask;
-      warp.pass_sync = false;
-      return op + 1;
-    }
-  }
-  if (!warp.all_here(op, named_by(warp, warp.lanes<uint32_t>(s.members)).any)) return nullptr;
-  if (warp.block->sync_sink) [[unlikely]]
-    deliver_shuffle(warp, op, s);
-  const uint32_t *value = warp.lanes<uint32_t>(s.value), *by = warp.lanes<uint32_t>(s.by),
-                 *clamp = warp.lanes<uint32_t>(s.clamp);
-  uint32_t result[kWarpSize];
-  uint32_t in_range = 0;
+// Loops that are vector code, one for each direction. Returns the lanes that read another one.
+template <Direction kDirection>
+uint32_t exchange(const uint32_t* value, const uint32_t* by, const uint32_t* clamp,
+                  uint32_t (&result)[kWarpSize]) {
+  uint32_t sources[kWarpSize], bits[kWarpSize], in_range = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
     uint32_t from;
-    const bool good = reads_from(s.direction, lane, by[lane], clamp[lane], &from);
-    result[lane] = value[good ? from : lane];
-    in_range |= good ? 1u << lane : 0;
+    const bool good = reads_from<kDirection>(lane, by[lane], clamp[lane], &from);
+    sources[lane] = good ? from : lane;
+    bits[lane] = good ? kPartBits<uint32_t>[lane] : 0;
   }
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    result[lane] = value[sources[lane]];
+    in_range |= bits[lane];
+  }
+  return in_range;
+}
+
+uint32_t exchange(Direction direction, const uint32_t* value, const uint32_t* by,
+                  const uint32_t* clamp, uint32_t (&result)[kWarpSize]) {
+  switch (direction) {
+    case kUp:
+      return exchange<kUp>(value, by, clamp, result);
+    case kDown:
+      return exchange<kDown>(value, by, clamp, result);
+    case kButterfly:
+      return exchange<kButterfly>(value, by, clamp, result);
+    case kIndex:
+      break;
+  }
+  return exchange<kIndex>(value, by, clamp, result);
+}
+
+const Op* run_shuffle(Warp& warp, const Op* op) {
+  const Shuffle& s = *static_cast<const Shuffle*>(op->data);
+  if (warp.mask == kFullMask && !warp.block->sync_sink) [[likely]] {
+    warp.pass_sync = false;  // all are here
+    const uint32_t *by = warp.lanes<uint32_t>(s.by), *clamp = warp.lanes<uint32_t>(s.clamp);
+    if (s.direction == kButterfly && clamp[0] == 31 && are_alike(clamp) && are_alike(by) &&
+        exchange_all(warp.lanes<uint32_t>(s.value), by[0], warp.lanes<uint32_t>(op->d))) {
+      warp.predicate(s.predicate) = kFullMask;
+      return op + 1;
+    }
+  } else {
+    if (!warp.all_here(op, named_by(warp, warp.lanes<uint32_t>(s.members)).any)) return nullptr;
+    if (warp.block->sync_sink) [[unlikely]]
+      deliver_shuffle(warp, op, s);
+  }
+  uint32_t result[kWarpSize];
+  const uint32_t in_range =
+      exchange(s.direction, warp.lanes<uint32_t>(s.value), warp.lanes<uint32_t>(s.by),
+               warp.lanes<uint32_t>(s.clamp), result);
   warp.put(op->d, result);
   warp.set_predicate(s.predicate, in_range);
   return op + 1;
