@@ -170,8 +170,6 @@ Reg Emitter::bits_of(uint32_t index, uint32_t strip, uint32_t half) {
   return reg;
 }
 
-Reg Emitter::nan() { return nan_; }
-
 // Where a result goes: to the variable, or beside it until the lanes that run are taken over.
 Reg Emitter::result(uint32_t index, uint32_t strip, uint32_t half) {
   const Variable& v = plan_.variables[index];

@@ -37,7 +37,7 @@ class Emitter {
   Reg vector_of(uint32_t variable, uint32_t strip, uint32_t half);
   Reg bits_of(uint32_t variable, uint32_t strip, uint32_t half);
   Reg quiet_of(uint32_t variable, uint32_t strip);
-  Reg nan();
+  Reg nan() const { return nan_; }
   Reg result(uint32_t variable, uint32_t strip, uint32_t half);
   Reg place_of(uint32_t variable, uint32_t strip, uint32_t half);
   bool reads_as_vector(const Step& step, uint32_t variable) const;
