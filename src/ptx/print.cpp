@@ -186,8 +186,9 @@ std::string print(const Body& body) {
 }
 
 Result<std::string> print(const Module& module) {
-  std::string out = fmt::format(".version {}.{}\n.target {}\n.address_size 64\n",
-                                module.version_major, module.version_minor, module.target);
+  std::string out = fmt::format(".version {}.{}\n", module.version_major, module.version_minor);
+  if (!module.target.empty()) out += fmt::format(".target {}\n", module.target);
+  out += ".address_size 64\n";
   for (const auto& [index, name] : module.files)
     out += fmt::format(".file {} \"{}\"\n", index, name);
   for (const Variable& v : module.variables) {

@@ -16,13 +16,11 @@ namespace kiln::engine {
 // would go on.
 constexpr uint8_t kCheckSigned = 1, kCheckUnsigned = 2;
 
-// Mostly: a thousand rows of it are nowhere near an end.
+// Mostly: thousands of rows of it, which rise, are nowhere near an end. One that falls reaches 0
+// soon, wherever it begins.
 inline bool is_small(const Affine& value) {
-  const auto is_below = [](uint64_t number, uint32_t bits) {
-    return (static_cast<uint32_t>(number) + (1u << bits)) >> (bits + 1) == 0;
-  };
-  return static_cast<uint32_t>(value.base) - (1u << 10) < 1u << 29 && is_below(value.step, 10) &&
-         is_below(value.row_step, 15);
+  return (static_cast<uint32_t>(value.base) >> 29 | static_cast<uint32_t>(value.step) >> 10 |
+          static_cast<uint32_t>(value.row_step) >> 15) == 0;
 }
 
 inline bool wraps_around(const Affine& value, int64_t lanes, uint8_t check) {
@@ -57,7 +55,7 @@ inline bool advance(const Program& program, Frame& frame, uint32_t from, uint32_
 // affine_bounds(); steps of 32 bits reach nowhere near the end of 64.
 inline bool rows_wrap_around(const Affine& value, int64_t rows, uint8_t check) {
   const int64_t row_step = static_cast<int32_t>(value.row_step);
-  if (is_small(value) && rows < int64_t{1} << 12) return false;
+  if (is_small(value) && rows >= 0 && rows < int64_t{1} << 12) return false;
   const uint32_t columns = value.row_lanes ? value.row_lanes : kWarpSize;
   const int64_t along = int64_t{static_cast<int32_t>(value.step)} * (columns - 1);
   // A power of two, as all that 32 lanes are divided into.

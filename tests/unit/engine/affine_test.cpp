@@ -46,7 +46,7 @@ TEST_P(BaseAndStep, AgreesWithLanesInNarrowRows) {
        {KilnDim3{16, 16, 1}, KilnDim3{8, 8, 1}, KilnDim3{16, 3, 1}, KilnDim3{2, 16, 1},
         KilnDim3{1, 64, 1}, KilnDim3{4, 8, 3}, KilnDim3{8, 12, 1}, KilnDim3{16, 2, 2}}) {
     for (uint32_t parameter : {0u, 1u, 7u, 0x7ffffff0u, 0xfffffff0u, 0x80000000u, 0xfffffffcu,
-                               0x7ffffffcu, 0u - 3u, 0x80000000u - 9u}) {
+                               0x7ffffffcu, 0u - 3u, 0x80000000u - 9u, 2000u, 9000u}) {
       EXPECT_EQ(run(GetParam(), block, parameter, true), run(GetParam(), block, parameter, false))
           << GetParam() << " with " << parameter << " in " << block.x << " x " << block.y;
     }
@@ -57,6 +57,8 @@ INSTANTIATE_TEST_SUITE_P(
     Bodies, BaseAndStep,
     testing::Values(
         "add.u32 %r4, %r2, %r1; cvt.u64.u32 %rd9, %r4;",
+        "mov.u32 %r4, %tid.y; mul.lo.u32 %r5, %r4, 1000; sub.u32 %r6, %r1, %r5; cvt.u64.u32 %rd9, "
+        "%r6;",
         "add.s32 %r4, %r2, %r1; cvt.s64.s32 %rd9, %r4;",
         "mad.lo.s32 %r4, %r2, %r1, %r3; mul.wide.s32 %rd9, %r4, 12;",
         "sub.u32 %r4, %r1, %r2; mul.wide.u32 %rd8, %r4, 3; sub.u64 %rd9, %rd8, 5;",

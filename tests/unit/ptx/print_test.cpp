@@ -111,6 +111,15 @@ $end:
 )");
 }
 
+TEST(Print, WithoutATarget) {
+  auto module = parse_module(".version 9.0\n");
+  ASSERT_TRUE(module);
+  auto text = print(*module);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(*text, ".version 9.0\n.address_size 64\n");
+  EXPECT_TRUE(parse_module(*text));
+}
+
 TEST(Print, KernelsOfACompiler) {
   uint32_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(KILN_TEST_DATA "/ptx/kernels")) {
