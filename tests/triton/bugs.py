@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 import torch
 import triton
 import triton.language as tl
@@ -109,24 +111,39 @@ def row_beyond_the_grid(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
     tl.store(out_ptr + (row - 1) * columns + at, x, mask=at < columns)
 
 
+def apart(values: torch.Tensor) -> torch.Tensor:
+    """Far from every other tensor. In the neighbour's memory, where an allocator may put one, a
+    wrong access would be a race as well."""
+    memory = mmap.mmap(-1, 1 << 18)
+    count = values.numel()
+    own = torch.frombuffer(memory, dtype=values.dtype, count=count, offset=1 << 16)
+    return own.copy_(values.flatten()).view(values.shape)
+
+
 def main() -> None:
     n = 3 * BLOCK - 28
     grid = (3,)
-    x, out = torch.randn(n), torch.zeros(n)
+    x, out = apart(torch.randn(n)), apart(torch.zeros(n))
     load_without_mask[grid](x, out, n, BLOCK=BLOCK)
-    store_without_mask[grid](x, torch.zeros(n), n, BLOCK=BLOCK)
-    mask_one_too_far[grid](x, torch.zeros(n), n, BLOCK=BLOCK)
-    table = torch.randn(10, 100)
-    swapped_strides[(10,)](table, torch.zeros(10, 100), 100, 1, 100, BLOCK=BLOCK)
-    mask_of_the_other_dimension[(1,)](table, torch.zeros(10, 100), 10, 100, BR=16, BC=BLOCK)
-    halo_before_the_start[grid](x, torch.zeros(n), n, BLOCK=BLOCK)
-    misaligned_pair[(1,)](torch.arange(8, dtype=torch.int32), torch.zeros(1, dtype=torch.int64))
-    sum_without_atomic[grid](x, torch.zeros(1), n, BLOCK=BLOCK)
-    last_one_wins[(10,)](table, torch.zeros(100), 100, BLOCK=BLOCK)
-    whole = torch.randn(3 * BLOCK)
-    exchange_without_barrier[(1,)](whole, torch.zeros(BLOCK), torch.zeros(BLOCK), BLOCK=BLOCK)
-    relaxed_unlock[grid](whole, torch.zeros(BLOCK), torch.zeros(1, dtype=torch.int32), BLOCK=BLOCK)
-    row_beyond_the_grid[(10,)](table, torch.zeros(10, 100), 100, BLOCK=BLOCK)
+    store_without_mask[grid](x, apart(torch.zeros(n)), n, BLOCK=BLOCK)
+    mask_one_too_far[grid](x, apart(torch.zeros(n)), n, BLOCK=BLOCK)
+    table = apart(torch.randn(10, 100))
+    swapped_strides[(10,)](table, apart(torch.zeros(10, 100)), 100, 1, 100, BLOCK=BLOCK)
+    mask_of_the_other_dimension[(1,)](table, apart(torch.zeros(10, 100)), 10, 100, BR=16, BC=BLOCK)
+    halo_before_the_start[grid](x, apart(torch.zeros(n)), n, BLOCK=BLOCK)
+    misaligned_pair[(1,)](
+        apart(torch.arange(8, dtype=torch.int32)), apart(torch.zeros(1, dtype=torch.int64))
+    )
+    sum_without_atomic[grid](x, apart(torch.zeros(1)), n, BLOCK=BLOCK)
+    last_one_wins[(10,)](table, apart(torch.zeros(100)), 100, BLOCK=BLOCK)
+    whole = apart(torch.randn(3 * BLOCK))
+    exchange_without_barrier[(1,)](
+        whole, apart(torch.zeros(BLOCK)), apart(torch.zeros(BLOCK)), BLOCK=BLOCK
+    )
+    relaxed_unlock[grid](
+        whole, apart(torch.zeros(BLOCK)), apart(torch.zeros(1, dtype=torch.int32)), BLOCK=BLOCK
+    )
+    row_beyond_the_grid[(10,)](table, apart(torch.zeros(10, 100)), 100, BLOCK=BLOCK)
 
 
 if __name__ == "__main__":

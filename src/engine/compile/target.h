@@ -189,7 +189,7 @@ class Target {
   virtual void select_bits(Reg to, Reg bits, Reg a, Reg b) = 0;  // each by itself
   virtual void canonicalize(Reg value, Reg nan) = 0;             // NaNs of f32 become `nan`
   // NaNs that f64 arithmetic made, as a GPU has them; where the CPU's are the same, nothing.
-  virtual void canonicalize_wide(Reg) {}
+  virtual void canonicalize_wide(const Reg&) {}
   // f64 to 32 bits, of both halves of a strip, and back; integers are truncated.
   virtual bool from_double(Number to_type, Reg to, Reg low, Reg high) = 0;
   virtual bool to_double(Number from, bool high, Reg to, Reg a) = 0;

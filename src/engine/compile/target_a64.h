@@ -266,7 +266,7 @@ class A64 final : public Target {
     cc_.fcmeq(is_number.s4(), v(value).s4(), v(value).s4());
     cc_.bif(v(value).b16(), v(nan).b16(), is_number.b16());
   }
-  void canonicalize_wide(Reg value) override {
+  void canonicalize_wide(const Reg& value) override {
     Vec is_number = temporary(), nan = temporary();
     constant(nan, 0xfff8000000000000u, 8);
     cc_.fcmeq(is_number.d2(), v(value).d2(), v(value).d2());
