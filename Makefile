@@ -68,10 +68,11 @@ docs:
 
 # The compiler works while pip downloads; a build that fails here is reported by the step of the same name.
 test:
+	@mkdir -p build/logs; date +%s >build/logs/test-begun
 	@tools/bootstrap build
-	@mkdir -p build/logs; tools/build --to-test release >build/logs/build-ahead.log 2>&1 & ahead=$$!; \
+	@tools/build --to-test release >build/logs/build-ahead.log 2>&1 & ahead=$$!; \
 	  tools/bootstrap test; status=$$?; wait $$ahead; exit $$status
-	@tools/test
+	@KILN_TEST_BEGUN=$$(cat build/logs/test-begun) tools/test
 
 # Each goes on where another failed; the last line says which ones did.
 LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-sanitize test-shipped \

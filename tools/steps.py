@@ -171,14 +171,15 @@ def run_steps(steps: list[Step], logs: Path) -> list[Outcome]:
     return outcomes
 
 
-def close(outcomes: list[Outcome]) -> int:
-    """Prints the closing line; the exit status for the whole."""
+def close(outcomes: list[Outcome], before_s: float = 0) -> int:
+    """Prints the closing line, with the seconds that went before the steps; the exit status for the
+    whole."""
     passed = sum(o.passed for o in outcomes)
     failed = sum(o.failed for o in outcomes) + sum(
         1 for o in outcomes if o.state == "failed" and not o.failed
     )
     skipped = sum(o.skipped for o in outcomes) + sum(1 for o in outcomes if o.state == "skipped")
-    seconds = sum(o.seconds for o in outcomes)
+    seconds = before_s + sum(o.seconds for o in outcomes)
     print(
         f"{passed} passed, {failed} failed, {skipped} skipped in {int(seconds) // 60} min "
         f"{int(seconds) % 60} s"

@@ -104,3 +104,10 @@ def test_nothing_outlives_a_run_that_is_broken_off(
         )
     begun[-1].wait()
     assert len(begun) == 3 and begun[1].returncode == -9
+
+
+def test_the_time_before_the_steps_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert steps.close(steps.run_steps([shell("only", "true")], tmp_path), before_s=300.0) == 0
+    assert "1 passed, 0 failed, 0 skipped in 5 min " in capsys.readouterr().out
