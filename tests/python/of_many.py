@@ -11,8 +11,8 @@ import pytest
 
 
 def a_sample(values: Iterable[Any], every: int) -> list[Any]:
-    """The first of every so many as it is, the others for the long run. By place, not by cost or
-    by what has failed: nobody chooses."""
+    """One in `every` as it is, the others for the long run. By place, not by cost or by what has
+    failed: nobody chooses."""
     return [
         value if index % every == 0 else pytest.param(value, marks=pytest.mark.long)
         for index, value in enumerate(values)

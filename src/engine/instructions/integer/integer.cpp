@@ -223,8 +223,7 @@ void describe_others(Meanings& to) {
 }
 
 template <class T>
-void describe_words(Meanings& to) {
-  describe_others<T>(to);
+void describe_arithmetic(Meanings& to) {
   to.binary<Add, T>(Does::Add);
   to.binary<Sub, T>(Does::Sub);
   to.binary<MulLow, T>(Does::Mul);
@@ -240,22 +239,16 @@ void describe_words(Meanings& to) {
   to.binary<ShiftRight, T, T, uint32_t>(Does::ShiftRight);
 }
 
+template <class T>
+void describe_words(Meanings& to) {
+  describe_others<T>(to);
+  describe_arithmetic<T>(to);
+}
+
 // Of 16 bits.
 template <class T>
 void describe_halves(Meanings& to) {
-  to.binary<Add, T>(Does::Add);
-  to.binary<Sub, T>(Does::Sub);
-  to.binary<MulLow, T>(Does::Mul);
-  to.ternary<MadLow, T>(Does::Mad);
-  to.binary<And, T>(Does::And);
-  to.binary<Or, T>(Does::Or);
-  to.binary<Xor, T>(Does::Xor);
-  to.binary<Min, T>(Does::Min);
-  to.binary<Max, T>(Does::Max);
-  to.unary<Not, T>(Does::Not);
-  to.unary<Neg, T>(Does::Negate);
-  to.binary<ShiftLeft, T, T, uint32_t>(Does::ShiftLeft);
-  to.binary<ShiftRight, T, T, uint32_t>(Does::ShiftRight);
+  describe_arithmetic<T>(to);
   to.binary<MulWide, Wider<T>, T, T>(Does::MulWide);
 }
 
