@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -44,6 +45,15 @@ bool has_room() noexcept {
   if (!room) return false;
   (void)std::uncaught_exceptions();
   return true;
+}
+
+// Is there address space for one more thread, its stack and what malloc takes for it, and as much
+// again for everyone else? Where a limit leaves less, threads would take all of it, and the next
+// one of the program's own would end the process when it touches what it has in this library.
+bool has_space() noexcept {
+  constexpr size_t kBytes = size_t{256} << 20;
+  void* at = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at != MAP_FAILED && munmap(at, kBytes) == 0;
 }
 
 // Enough for a thread to be alone with its memory for a while, few enough for all threads to end
@@ -102,6 +112,8 @@ void Pool::grow(uint32_t wanted) noexcept {
     pthread_t thread;
     refused_ = false;
     for (uint32_t made = helpers_; made < wanted && !refused_; ++made) {
+      refused_ = !has_space();
+      if (refused_) break;
       ++helpers_;  // before it begins: it may leave at once
       const uint32_t before = begun_.load();
       if (pthread_create(&thread, &detached, &Pool::begin, this) == 0) {
