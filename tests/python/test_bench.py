@@ -69,6 +69,19 @@ def test_an_address_that_was_freed_and_given_again_is_not_a_new_one():
         assert caught.value.trap == trap.name
 
 
+def test_an_op_that_writes_to_its_argument_and_skips_calls_is_called_that():
+    calls = [0]
+
+    def add_(a, b):
+        calls[0] += 1
+        return a.add_(b if calls[0] % 2 else 2 * b)  # wrong in every second call
+
+    call = Call((*pair(1 << 12),), {}, frozenset({0}), None)
+    with pytest.raises(kiln.KilnError) as caught:
+        Checked("add_", add_, call, torch.Tensor.add_, Tolerance(None, None)).run()
+    assert caught.value.trap == "batch-and-skip"
+
+
 def test_engine_time_is_never_called_gpu_time(kinds):
     x, y = pair()
     result = quick(torch.add, x, y, against={"again": torch.add})
