@@ -20,6 +20,7 @@ constexpr double kRowAccess = 110;   // the same of several rows,
 constexpr double kAtomic = 900, kAtomicMade = 260;    // interpreted, compiled
 constexpr double kByLanes = 170, kRowsByLanes = 900;  // by 32 addresses,
 constexpr double kGather = 190, kGatherOnce = 10;     // and compiled, of a pass as well
+constexpr double kColumn = 50;                        // local memory, compiled
 constexpr double kRounds = 4;                         // of a loop, at least
 constexpr double kWarps = 4;                          // of a block
 constexpr double kMargin = 1.2;                       // what an estimate may be wrong by
@@ -32,6 +33,7 @@ double interpreted(const Plan& plan, const Step& step) {
   if (does == Does::Atomic) return kAtomic;
   const bool apart = step.under && plan.variables[*step.under].kept == Kept::Vector;
   if (apart && changes_memory(step)) return kStoreApart;
+  if ((does == Does::Load || does == Does::Store) && is_local(step)) return kByLanes;
   if (does == Does::Load || does == Does::Store) {
     if (step.op.x & (kAddressAffine | kAddressRows)) return rows ? kRowAccess : kAccess;
     return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
@@ -42,6 +44,8 @@ double interpreted(const Plan& plan, const Step& step) {
 
 double gathered(const Plan& plan, const Step& step) {
   if (step.meaning.does == Does::Atomic) return kAtomicMade;
+  if (step.a && is_local(step) && (step.meaning.does == Does::Load || changes_memory(step)))
+    return kColumn;
   return is_gather(plan, step) ? kGather * lane_bytes(bytes_of(step.meaning.type)) / 4 : 0;
 }
 

@@ -45,11 +45,11 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   const bool has_headers = std::any_of(plan.variables.begin(), plan.variables.end(),
                                        [](const Variable& v) { return v.in == Slot::Header; });
   if (together || has_headers || compares_ends(plan) || plan.phase.stores || plan.calls ||
-      has_small(plan))
+      has_small(plan) || plan.local_stride)
     strips_ = kWarpSize;
   strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
   out_->lanes = strips_ * t_.vector_lanes();
-  out_->masked = plan.masked;
+  out_->masked = plan.masked, out_->local_stride = plan.local_stride;
   out_->row_lanes = plan.row_lanes;
   values_.resize(plan.variables.size());
 }

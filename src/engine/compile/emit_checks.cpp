@@ -112,7 +112,11 @@ void Emitter::reach_itself(uint32_t index) {
   const Target::Mark mark = t_.mark();
   const auto [begin, size] = new_reach(index);
   Reg span = t_.word();
-  if (at.space == ptx::Space::Shared) {
+  if (at.space == ptx::Space::Local) {
+    t_.jump_unless_at(t_.pass(), offsetof(Pass, local_stride), 4, plan_.local_stride, refused_);
+    t_.load_word(size, t_.pass(), offsetof(Pass, local_bytes), 8);
+    t_.load_word(begin, t_.pass(), offsetof(Pass, local), 8);
+  } else if (at.space == ptx::Space::Shared) {
     t_.load_word(size, t_.pass(), offsetof(Pass, shared_bytes), 8);
     t_.load_word(begin, t_.pass(), offsetof(Pass, shared), 8);
   } else {

@@ -23,7 +23,7 @@ bool reaches_memory(const Step& step) {
 bool Emitter::prepare_places() {
   for (const Step& step : plan_.steps) {
     if (is_branch(step)) first_branch_ = std::min(first_branch_, step.index);
-    if (!reaches_memory(step)) continue;
+    if (!reaches_memory(step) || is_local(step)) continue;
     const uint32_t bytes = memory_bytes(step);
     const bool of_header = step.place.of == Place::Of::Header;
     Prepared at{step.place.of,
@@ -101,7 +101,7 @@ void Emitter::find_pointers() {
     // Where a branch leads around an access, its region may be known to nobody yet.
     out_->checks_itself =
         std::none_of(out_->reaches.begin(), out_->reaches.end(),
-                     [](const Reach& at) { return at.optional && at.space != ptx::Space::Shared; });
+                     [](const Reach& at) { return at.optional && !is_own(at.space); });
   }
   if (!out_->checks_itself) {
     for (size_t i = 0; i < out_->prepared.size(); ++i)
@@ -109,8 +109,8 @@ void Emitter::find_pointers() {
     for (uint32_t i = 0; i < out_->reaches.size(); ++i) {
       const ReachWords words = new_reach(i);
       const size_t at = out_->prepared.size() + size_t{i} * 3;
-      const bool is_shared = out_->reaches[i].space == ptx::Space::Shared;
-      t_.load_word(words.begin, table_, static_cast<int64_t>(is_shared ? at + 2 : at) * 8, 8);
+      const bool own = is_own(out_->reaches[i].space);
+      t_.load_word(words.begin, table_, static_cast<int64_t>(own ? at + 2 : at) * 8, 8);
       t_.load_word(words.limit, table_, static_cast<int64_t>(at + 1) * 8, 8);
     }
     return;
@@ -194,6 +194,8 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
       } else if (small && steps.step == int64_t{bytes}) {
         t_.load_small(to, base, at, step.meaning.from);
         keep_low(to, step.meaning.type);
+      } else if (small && is_local(step) && t_.load_apart(to, base, at, steps.step, 4)) {
+        cut_small(step, to);
       } else if (small) {
         for (uint32_t i = 0; i < (steps.step == 0 ? 1 : lanes); ++i)  // the first is in all lanes
           load_small_lane(step, to, i, base, offset + rise(steps, first + i));
@@ -288,7 +290,7 @@ Reach& Emitter::reach_of(const Step& step) {
   Reach at{static_cast<ptx::Space>(step.op.z), step.index, memory_bytes(step), changes_memory(step),
            is_behind_branch(step)};
   constexpr uint32_t kDepth = 6;
-  const uint32_t root = at.space == ptx::Space::Shared ? 0 : root_of(*step.a, kDepth);
+  const uint32_t root = is_own(at.space) ? 0 : root_of(*step.a, kDepth);
   const Group& group = group_of(step);
   at.span = static_cast<uint64_t>(group.last - group.first);
   if (group.at_once) {
@@ -304,8 +306,7 @@ Reach& Emitter::reach_of(const Step& step) {
       const Reach& other = out_->reaches[index];
       if (other.space == at.space && other.span == at.span && other.align == at.align &&
           roots_[index] == root &&
-          ((other.writes == at.writes && other.optional == at.optional) ||
-           at.space == ptx::Space::Shared))
+          ((other.writes == at.writes && other.optional == at.optional) || is_own(at.space)))
         break;
     }
     if (index == out_->reaches.size()) {
@@ -331,9 +332,9 @@ Emitter::Placed Emitter::place_changing(const Step& step) {
   Group& group = group_of(step);
   const Variable& v = plan_.variables[*step.a];
   const int64_t least = range(v.steps).first;
-  const bool is_shared = static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared;
+  const bool own = is_own(static_cast<ptx::Space>(step.op.z));
   // An address of this process, as long as nobody changes it.
-  const bool direct = !is_shared && !group.narrow && v.kept != Kept::Splat;
+  const bool direct = !own && !group.narrow && v.kept != Kept::Splat;
   if (!group.is_checked) {
     group.is_checked = true;
     const ReachWords& reach = reach_words(step);
@@ -348,10 +349,10 @@ Emitter::Placed Emitter::place_changing(const Step& step) {
       t_.word_add(address, base, group.first + least);
     }
     Reg from = address;
-    if (!is_shared)  // which begins at 0
+    if (!own)  // which begins at 0
       t_.word_binary(Does::Sub, Number::U64, from = t_.word(), address, reach.begin);
     bail_if_above(from, reach.limit);
-    if (is_shared) t_.word_binary(Does::Add, Number::U64, address, address, reach.begin);
+    if (own) t_.word_binary(Does::Add, Number::U64, address, address, reach.begin);
     group.where = address;
   }
   if (direct) return {word_of(*step.a), step.op.imm};
@@ -360,7 +361,7 @@ Emitter::Placed Emitter::place_changing(const Step& step) {
 
 bool Emitter::load_changing(const Step& step) {
   const Placed at = place_changing(step);
-  load_from(step, at.base, at.offset, plan_.variables[*step.a].steps);
+  load_from(step, at.base, at.offset, steps_of(step));
   return true;
 }
 
@@ -382,7 +383,7 @@ Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gath
       moved = sum;
     }
     t_.widen(false, h == 1, from, moved);
-    if (static_cast<ptx::Space>(step.op.z) != ptx::Space::Shared)
+    if (!is_own(static_cast<ptx::Space>(step.op.z)))
       t_.binary(Does::Add, Number::U64, from, from, all.shift);
   }
   if (plan_.masked) t_.binary(Does::And, Number::U64, from, from, active(s, h, 8));
@@ -412,7 +413,7 @@ Emitter::Placed Emitter::distances_of(const Step& step, std::vector<Reg>* from) 
   Reg shift = t_.word();
   t_.constant_word(shift,
                    plan_.variables[*step.a].bytes == 8 ? static_cast<uint64_t>(group.first) : 0);
-  if (static_cast<ptx::Space>(step.op.z) != ptx::Space::Shared)
+  if (!is_own(static_cast<ptx::Space>(step.op.z)))
     t_.word_binary(Does::Sub, Number::U64, shift, shift, reach.begin);
   Gathered all{t_.vector(), t_.vector(), t_.vector(), t_.vector(), {}};
   t_.splat(all.limit, reach.limit, 8);
@@ -430,6 +431,7 @@ Emitter::Placed Emitter::distances_of(const Step& step, std::vector<Reg>* from) 
   constexpr uint64_t kSign = uint64_t{1} << 63;
   t_.jump_if_lanes(all.low, kSign | (group.align - 1), 8, bail());
   t_.jump_if_lanes(all.beyond, kSign, 8, bail());
+  if (is_local(step)) add_lanes(*from);
   group.is_checked = true;
   if (group.count > 1) group.from = *from;
   return place;
@@ -527,12 +529,13 @@ bool Emitter::gather(const Step& step) {
   std::vector<Reg> from;
   const Placed place = distances_of(step, &from);
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
-  bool gathers = !small;
+  bool gathers = !small || is_local(step);  // where a few bytes more can be read
   for (uint32_t s = 0; s < strips_ && gathers; ++s) {
     for (uint32_t h = 0; h < halves_of(bytes) && gathers; ++h) {
       const Target::Mark mark = t_.mark();
       gathers = t_.gather(result(*step.d, s, h), place.base, place.offset, from[s * 2 + h],
-                          from[s * 2 + 1], bytes);
+                          from[s * 2 + 1], lane_bytes(bytes));
+      if (gathers && small) cut_small(step, result(*step.d, s, 0));
       t_.release(mark);
     }
   }

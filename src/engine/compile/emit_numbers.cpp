@@ -187,6 +187,16 @@ bool Emitter::small_step(const Step& step, uint32_t s) {
   return done;
 }
 
+// A value of 8 or 16 bits from a lane that has 32 of memory.
+void Emitter::cut_small(const Step& step, const Reg& reg) {
+  const Number from = step.meaning.from;
+  const uint32_t above = 32 - bytes_of(from) * 8;
+  const bool is_signed = from == Number::S8 || from == Number::S16;
+  t_.shift(Does::ShiftLeft, Number::U32, reg, reg, above);
+  t_.shift(Does::ShiftRight, is_signed ? Number::S32 : Number::U32, reg, reg, above);
+  keep_low(reg, step.meaning.type);
+}
+
 // One lane of a strip; the first comes first.
 void Emitter::load_small_lane(const Step& step, const Reg& to, uint32_t lane, const Reg& base,
                               int64_t offset) {

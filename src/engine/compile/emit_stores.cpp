@@ -34,9 +34,44 @@ bool Emitter::place_store(const Step& step, Where* where) {
   }
   const Placed at = place_changing(step);
   Reg first = at.base;
-  if (at.offset != step.op.imm) t_.word_add(first = t_.word(), at.base, at.offset - step.op.imm);
+  if (at.offset != step.op.imm) {  // by as much for all of the group
+    Reg& common = group_of(step).stored_from;
+    if (!common.isValid()) t_.word_add(common = t_.new_word(), at.base, at.offset - step.op.imm);
+    first = common;
+  }
   where->all.push_back(first);
   return true;
+}
+
+// Each lane's local memory is behind the one's before it.
+void Emitter::add_lanes(const std::vector<Reg>& distances) {
+  const uint32_t in_vector = t_.vector_lanes() / 2;
+  const auto stride = int64_t{plan_.local_stride};
+  for (size_t i = 0; i < distances.size(); ++i) {
+    const Target::Mark mark = t_.mark();
+    const int64_t first = stride * static_cast<int64_t>(i * in_vector);
+    if (t_.adds_steps()) {
+      t_.add_steps(distances[i], distances[i], first, stride, 8);
+    } else {
+      Reg rises = t_.vector(), before = t_.vector();
+      t_.steps(rises, plan_.local_stride, 8);
+      t_.constant(before, static_cast<uint64_t>(first), 8);
+      t_.binary(Does::Add, Number::U64, distances[i], distances[i], rises);
+      t_.binary(Does::Add, Number::U64, distances[i], distances[i], before);
+    }
+    t_.release(mark);
+  }
+}
+
+// How far the lanes' places are apart, of an address that is one or rises by a step.
+Pattern2 Emitter::steps_of(const Step& step) const {
+  auto prepared = prepared_of_.find(step.index);
+  if (prepared != prepared_of_.end()) return out_->prepared[prepared->second].steps;
+  Pattern2 out = plan_.variables[*step.a].steps;
+  if (!is_local(step)) return out;
+  out.step += plan_.local_stride;
+  out.row_step += int64_t{plan_.local_stride} * plan_.row_lanes;
+  return out;
 }
 
 // The lanes of a strip that store; nothing: all.
@@ -74,7 +109,7 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
   const uint32_t bytes = memory_bytes(step), lanes = t_.vector_lanes();
   const bool small = bytes < 4;
   const std::optional<Reg> mask = mask_of(step, strip);
-  const bool is_shared = static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared && !small;
+  const bool is_shared = is_own(static_cast<ptx::Space>(step.op.z)) && !small;
   const bool by_lanes = steps.step != 0 && steps.step != int64_t{bytes};
   if (mask && !small && (!is_shared || bytes == 8) && steps.step == int64_t{bytes}) {
     bool stored = true;
@@ -86,9 +121,9 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
     }
     if (stored) return;
   }
-  if (by_lanes && !mask && !small) {
+  if (by_lanes && !mask) {
     bool stored = true;
-    for (uint32_t h = 0; h < bytes / 4 && stored; ++h)
+    for (uint32_t h = 0; h < halves_of(bytes) && stored; ++h)
       stored = t_.store_apart(bits_of(*step.b, strip, h), base,
                               step.op.imm + rise(steps, strip * lanes + h * lanes / 2), steps.step,
                               bytes);
@@ -217,9 +252,7 @@ void Emitter::store_at(const Step& step, const Where& where) {
   if (where.is_scattered()) {
     store_scattered(step, where);
   } else {
-    auto prepared = prepared_of_.find(step.index);
-    const Pattern2& steps = prepared != prepared_of_.end() ? out_->prepared[prepared->second].steps
-                                                           : plan_.variables[*step.a].steps;
+    const Pattern2 steps = steps_of(step);
     for (uint32_t s = 0; s < strips_; ++s) {
       const Target::Mark mark = t_.mark();
       store_strip(step, s, where.all[0], steps);
@@ -238,9 +271,7 @@ bool Emitter::atomic(const Step& step) {
     has_stored_ = true;
     return true;
   }
-  auto prepared = prepared_of_.find(step.index);
-  const Pattern2 steps = prepared != prepared_of_.end() ? out_->prepared[prepared->second].steps
-                                                        : plan_.variables[*step.a].steps;
+  const Pattern2 steps = steps_of(step);
   const uint32_t lanes = t_.vector_lanes();
   for (uint32_t s = 0; s < strips_; ++s) {
     const Target::Mark of_strip = t_.mark();
@@ -298,6 +329,35 @@ void Emitter::count_in(const Step& step, const Where& where) {
             kAside + kScratchResults + int64_t{s} * vector_bytes());
 }
 
+// A table of constants in local memory is written byte by byte: neighbours become one store.
+// Returns the step behind those that were stored; `first`: none was.
+size_t Emitter::store_constants(size_t first, size_t end, const Reg& base) {
+  const Step& begin = plan_.steps[first];
+  uint64_t bits = 0;
+  uint32_t bytes = 0;
+  size_t behind = first, next = first;
+  for (uint32_t all = 0; next < end; ++next) {
+    const Step& step = plan_.steps[next];
+    const Variable& value = plan_.variables[*step.b];
+    const uint32_t own = memory_bytes(step);
+    if (!is_local(step) || step.a != begin.a || step.under || !value.is_constant || own == 8 ||
+        !is_checked_at_once(step) || step.op.imm != begin.op.imm + all || all + own > 8)
+      break;
+    bits |= (value.constant & ((uint64_t{1} << own * 8) - 1)) << all * 8;
+    all += own;
+    if (all == 2 || all == 4 || all == 8) bytes = all, behind = next + 1;
+  }
+  if (behind < first + 2) return first;
+  const Target::Mark mark = t_.mark();
+  Reg word = t_.word();
+  t_.constant_word(word, bytes == 8 ? bits : bits & ((uint64_t{1} << bytes * 8) - 1));
+  const Pattern2 steps = steps_of(begin);
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+    t_.store_word(word, base, begin.op.imm + rise(steps, lane), bytes);
+  t_.release(mark);
+  return behind;
+}
+
 // Returns the step behind the stores that begin here; this one: some cannot be compiled. If a check
 // fails, none of them has stored, and the interpreter goes on at the first.
 size_t Emitter::store_from(size_t first) {
@@ -310,7 +370,12 @@ size_t Emitter::store_from(size_t first) {
     all.emplace_back();
     if (!place_store(step, &all.back())) return first;
   }
-  for (size_t i = first; i < end; ++i) store_at(plan_.steps[i], all[i - first]);
+  for (size_t i = first; i < end;) {
+    const Where& where = all[i - first];
+    const size_t behind = where.is_scattered() ? i : store_constants(i, end, where.all[0]);
+    if (behind == i) store_at(plan_.steps[i], where);
+    i = std::max(behind, i + 1);
+  }
   has_stored_ = true;
   return end;
 }

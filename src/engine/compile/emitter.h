@@ -131,6 +131,9 @@ class Emitter {
   bool load_changing(const Step& step);
   bool gather(const Step& step);
   Placed distances_of(const Step& step, std::vector<Reg>* from);
+  void add_lanes(const std::vector<Reg>& distances);
+  Pattern2 steps_of(const Step& step) const;
+  void cut_small(const Step& step, const Reg& reg);
   void addresses_of(const Step& step, std::vector<Reg>* from);
   struct Gathered {
     Reg limit, shift;  // splats: of Reach
@@ -174,6 +177,7 @@ class Emitter {
   void store_at(const Step& step, const Where& where);
   void store_strip(const Step& step, uint32_t strip, const Reg& base, const Pattern2& steps);
   void store_scattered(const Step& step, const Where& where);
+  size_t store_constants(size_t first, size_t end, const Reg& base);
   bool atomic(const Step& step);
   void store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset);
   void put_aside(const std::vector<Reg>& vectors, int64_t at);
@@ -203,6 +207,7 @@ class Emitter {
     uint32_t count = 0;
     bool is_checked = false;
     Reg where{};              // of the first byte, in this process
+    Reg stored_from{};        // what stores add their offsets to
     std::vector<Reg> from{};  // of a gather of several: the distances of all lanes
   };
   void find_groups();

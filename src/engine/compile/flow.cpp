@@ -309,7 +309,8 @@ bool Flow::only_compute(uint32_t begin, uint32_t end) const {
 
 // All Ops are known, and it is entered at the top alone.
 bool Flow::is_loop(uint32_t begin, uint32_t end, bool stores) const {
-  if (!fits(meanings_[begin])) return false;  // its first Op is replaced, which no branch may be
+  // Its first Op is replaced, which no branch may be.
+  if (!fits(meanings_[begin]) && !(stores && is_store(meanings_[begin]))) return false;
   for (uint32_t i = begin; i < end; ++i) {
     const bool known = fits(meanings_[i]) || (stores && is_store(meanings_[i]));
     if (!branches(meanings_[i]) && !known) return false;
@@ -341,9 +342,8 @@ void Flow::add_loops(bool stores, std::vector<bool>& taken, std::vector<Phase>& 
 Phase Flow::run_from(uint32_t begin, const std::vector<bool>& taken) const {
   uint32_t end = begin;
   for (; end < program_.ops.size() && !taken[end]; ++end) {
-    if (fits(meanings_[end])) continue;
+    if (fits(meanings_[end]) || is_store(meanings_[end])) continue;
     if (end == begin) break;  // its first Op is replaced, which no branch may be
-    if (is_store(meanings_[end])) continue;
     if (!branches(meanings_[end]) || program_.ops[end].y) break;  // y: it waits for somebody
     if (index_of(program_.ops[end].target) > end) continue;
     if (index_of(program_.ops[end].target) < begin) ++end;

@@ -186,6 +186,41 @@ bool Planner::read_warpwide(Step& step) {
   return true;
 }
 
+// What a load, a store or an atomic reads. Nothing: it cannot be compiled; true: it writes no
+// register.
+std::optional<bool> Planner::read_access(Step& step) {
+  const Op& op = step.op;
+  const Does does = step.meaning.does;
+  if (op.imm & (memory_bytes(step) - 1)) return std::nullopt;
+  const bool has_header = (op.x & (kAddressAffine | kAddressRows)) != 0;
+  if (is_local(step)) {
+    const bool there = warp_.local_stride != 0;
+    if (!there || has_header || does == Does::Atomic || does == Does::LoadScalar)
+      return std::nullopt;
+    plan_.local_stride = warp_.local_stride;
+  }
+  if (has_header) {
+    step.place.of = Place::Of::Header;
+    step.place.header = op.a;
+  } else {
+    const uint32_t bytes = op.x & kAddress32 ? 4 : 8;
+    auto at = read(op.a, op.x & kAddressUniform ? Slot::Scalar : Slot::Lanes, bytes);
+    if (!at) return std::nullopt;
+    step.place.variable = *at;
+    step.a = at;
+  }
+  if (does == Does::Store) {
+    step.b = read(op.b, op.y ? Slot::Scalar : Slot::Lanes, bytes_of(step.meaning.type));
+    return step.b ? std::optional(true) : std::nullopt;
+  }
+  if (does == Does::Atomic) {
+    step.b = read(op.b, Slot::Lanes, bytes_of(step.meaning.type));
+    if (!step.b) return std::nullopt;
+    if (!op.y || !flow_.is_live(op.d, step.index + 1)) return true;  // nobody wants it
+  }
+  return false;
+}
+
 bool Planner::read_step(Step& step) {
   const Op& op = step.op;
   Meaning& m = step.meaning;
@@ -226,27 +261,8 @@ bool Planner::read_step(Step& step) {
     case Does::Atomic:
     case Does::Load:
     case Does::LoadScalar: {
-      const auto space = static_cast<ptx::Space>(op.z);
-      if (space == ptx::Space::Local || op.imm & (memory_bytes(step) - 1)) return false;
-      if (op.x & (kAddressAffine | kAddressRows)) {
-        step.place.of = Place::Of::Header;
-        step.place.header = op.a;
-      } else {
-        const uint32_t bytes = op.x & kAddress32 ? 4 : 8;
-        auto at = read(op.a, op.x & kAddressUniform ? Slot::Scalar : Slot::Lanes, bytes);
-        if (!at) return false;
-        step.place.variable = *at;
-        step.a = at;
-      }
-      if (m.does == Does::Store) {
-        step.b = read(op.b, op.y ? Slot::Scalar : Slot::Lanes, bytes_of(m.type));
-        return step.b.has_value();
-      }
-      if (m.does == Does::Atomic) {
-        step.b = read(op.b, Slot::Lanes, bytes_of(m.type));
-        if (!step.b) return false;
-        if (!op.y || !flow_.is_live(op.d, step.index + 1)) return true;  // nobody wants it
-      }
+      const std::optional<bool> done = read_access(step);
+      if (!done || *done) return done.has_value();
       to = m.does == Does::LoadScalar ? Slot::Scalar : Slot::Lanes;
       break;
     }
@@ -296,7 +312,7 @@ uint64_t number_of(const Plan& plan) {
     out = (out ^ more) * 0xff51afd7ed558ccdu;
     out ^= out >> 32;
   };
-  add(plan.row_lanes);
+  add(uint64_t{plan.local_stride} << 8 | plan.row_lanes);
   add(plan.steps.size() << 8 | uint64_t{plan.masked} << 4 | uint64_t{plan.memory_decides} << 3 |
       uint64_t{plan.calls} << 2 | uint64_t{plan.lanes_decide} << 1 | uint64_t{plan.whole});
   for (const Variable& v : plan.variables) {

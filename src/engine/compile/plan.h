@@ -88,6 +88,15 @@ inline bool changes_memory(const Step& step) {
   return step.meaning.does == Does::Store || step.meaning.does == Does::Atomic;
 }
 
+// Local memory: each lane has its own place for the same address.
+inline bool is_local(const Step& step) {
+  return static_cast<ptx::Space>(step.op.z) == ptx::Space::Local;
+}
+// Memory of the block or of the warp: its addresses begin at 0, and one thread touches it.
+inline bool is_own(ptx::Space space) {
+  return space == ptx::Space::Shared || space == ptx::Space::Local;
+}
+
 // Where the interpreter goes on.
 struct Exit {
   uint32_t target = 0;
@@ -111,6 +120,8 @@ struct Plan {
   // It is all that a warp runs, up to its end: what the next warp begins with differs from what
   // this one does by the base of its values of base and step (emit_warps.cpp).
   bool whole = false;
+  // How far the lanes' local memory is apart, where any is touched: checked each time.
+  uint32_t local_stride = 0;
   // A loop that lanes leave one after the other, or that some lanes of a warp come to: those that
   // do not run keep their values (emit_masks.cpp).
   bool masked = false;

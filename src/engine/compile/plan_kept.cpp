@@ -224,7 +224,7 @@ Variable Planner::result_of(const Step& step) {
     case Does::Load:
     case Does::LoadScalar:
       if (step.place.of == Place::Of::Header) break;  // see infer_step
-      if (one) out.kept = m.type == Number::U64 ? Kept::Word : Kept::Splat;
+      if (one && !is_local(step)) out.kept = m.type == Number::U64 ? Kept::Word : Kept::Splat;
       return out;
     case Does::Atomic:
       return out;

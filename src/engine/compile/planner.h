@@ -81,6 +81,7 @@ class Planner {
   void begin_block(uint32_t first);
   bool read_steps();
   bool read_step(Step& step);
+  std::optional<bool> read_access(Step& step);
   bool read_elements(Step step);
   bool read_operands(Step& step);
   bool read_warpwide(Step& step);

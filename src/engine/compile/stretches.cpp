@@ -141,7 +141,10 @@ bool Entry::none(const Reach& at, uint64_t* words) {
 bool Entry::reach(size_t index, uint64_t* words) {
   const Reach& at = made_.reaches[index];
   uint64_t begin = 0, size = 0, move = 0;
-  if (at.space == ptx::Space::Shared) {
+  if (at.space == ptx::Space::Local) {
+    size = warp_.local_limit;
+    move = reinterpret_cast<uint64_t>(warp_.local.data());
+  } else if (at.space == ptx::Space::Shared) {
     size = warp_.block->shared_bytes;
     move = reinterpret_cast<uint64_t>(warp_.block->shared);
   } else {
@@ -167,6 +170,7 @@ bool Entry::reach(size_t index, uint64_t* words) {
 
 bool Entry::prepare() {
   if (!guards_hold()) return false;
+  if (made_.local_stride && made_.local_stride != warp_.local_stride) return false;
   for (size_t i = 0; i < made_.prepared.size(); ++i) {
     table_[i] = 0;
     if (!place(made_.prepared[i], &table_[i]) && !made_.prepared[i].optional) return false;
@@ -393,6 +397,9 @@ const Op* left_by(const Compiled& compiled, uint32_t exit, Warp& warp, uint64_t 
   pass.registers = pass.lanes4 = pass.lanes8 = warp.registers;
   pass.shared = warp.block->shared;
   pass.shared_bytes = warp.block->shared_bytes;
+  pass.local = warp.local.data();
+  pass.local_bytes = warp.local_limit;
+  pass.local_stride = warp.local_stride;
   pass.cache = &warp.worker->cached(nullptr);
   uint64_t table[kMostWords];  // for what the code finds itself
   pass.table = table;

@@ -38,6 +38,10 @@ struct Pass {
   const void* cache;  // of the worker: the first entry of what Worker::cached() gives
   const void* seen;   // Compiled::seen
   uint32_t looked;    // not 0: regions have been looked for
+  // Local memory: that of the first lane, what each may touch, and how far they are apart.
+  std::byte* local;
+  uint64_t local_bytes;
+  uint32_t local_stride;
   // Of code that goes on as the warps behind it: how many it may, and how many are left of those.
   uint32_t followers, left;
   // Where code that goes from lane to lane in a loop puts addresses, values and results.
@@ -135,7 +139,8 @@ class Target {
   virtual void gather_narrow(const Reg& to, const Reg& base, int64_t offset, const Reg& distances) {
     (void)to, (void)base, (void)offset, (void)distances;
   }
-  // Lane l is at base + offset + l * step; false as above.
+  // Lane l is at base + offset + l * step; false as above. Of lanes of 32 bits also the low 8 or
+  // 16 are stored.
   virtual bool load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step,
                           uint32_t bytes) {
     (void)to, (void)base, (void)offset, (void)step, (void)bytes;

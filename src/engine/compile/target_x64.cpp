@@ -65,13 +65,19 @@ bool X64::load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t ste
 
 bool X64::store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
                       uint32_t bytes) {
-  const uint32_t in_half = 16 / bytes;
+  const uint32_t in_half = bytes == 8 ? 2 : 4;
   Ymm upper = temporary();
   cc_.vextracti128(upper.xmm(), v(from), 1);
   for (uint32_t lane = 0; lane < in_half * 2; ++lane) {
     const x86::Xmm half = lane < in_half ? v(from).xmm() : upper.xmm();
     const Mem to = at(base, offset + step * lane);
-    bytes == 8 ? cc_.vpextrq(to, half, lane % in_half) : cc_.vpextrd(to, half, lane % in_half);
+    const uint32_t element = lane % in_half;
+    if (bytes == 1)
+      cc_.vpextrb(to, half, element * 4);
+    else if (bytes == 2)
+      cc_.vpextrw(to, half, element * 2);
+    else
+      bytes == 8 ? cc_.vpextrq(to, half, element) : cc_.vpextrd(to, half, element);
   }
   return true;
 }

@@ -22,6 +22,8 @@ namespace {
 // spins.
 constexpr int32_t kTurn = 2048;
 constexpr uint32_t kMaxLocalBytes = 1 << 20;
+// Behind the last lane's: machine code reads four bytes where it wants one.
+constexpr size_t kBehindLocal = 16;
 
 template <class T>
 void blend(std::byte* to, const void* from, uint32_t mask) {
@@ -348,12 +350,13 @@ bool Warp::grow_local(uint32_t bytes_per_lane) {
   uint32_t stride = std::max<uint32_t>(64, std::bit_ceil(bytes_per_lane));
   Budget& budget = worker->budget();
   const uint64_t limit = block->grid->settings.memory_limit_bytes;
-  if (!budget.reserve(size_t{stride} * kWarpSize, limit)) return false;
+  const size_t bytes = size_t{stride} * kWarpSize + kBehindLocal;
+  if (!budget.reserve(bytes, limit)) return false;
   std::vector<std::byte> grown;
   try {
-    grown.resize(size_t{stride} * kWarpSize);
+    grown.resize(bytes);
   } catch (const std::bad_alloc&) {
-    budget.release(size_t{stride} * kWarpSize);
+    budget.release(bytes);
     return false;
   }
   for (uint32_t lane = 0; lane < kWarpSize && local_stride; ++lane) {

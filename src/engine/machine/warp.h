@@ -95,7 +95,7 @@ struct Warp {
   std::vector<Split> splits;   // all but the current one
   uint64_t penalties = 0;
   uint64_t steps = 0;
-  std::vector<std::byte> local;  // lane after lane
+  std::vector<std::byte> local;  // lane after lane, and a few bytes behind the last
   uint32_t local_stride = 0;
   uint32_t local_limit =
       0;  // what the functions of this warp have declared; the memory may be larger

@@ -147,6 +147,45 @@ TEST(CompiledValues, SmallMemory) {
   }
 }
 
+// Local memory: the same address is another place for each lane. One address for all lanes, one for
+// each, and rising by a step; of every width, and written again while it is read.
+TEST(CompiledValues, LocalMemory) {
+  const std::string begin =
+      ".reg .b16 %h<8>; .local .align 16 .b8 own[256]; mov.u64 %rd20, own; mov.u32 %r6, 0;"
+      "mov.u32 %r11, %r1; mul.lo.u32 %r16, %r1, 52; and.b32 %r16, %r16, 252;"
+      "cvt.u64.u32 %rd21, %r16; add.s64 %rd21, %rd20, %rd21; and.b32 %r17, %r1, 31;"
+      "mul.wide.u32 %rd22, %r17, 4; add.s64 %rd22, %rd20, %rd22; ld.global.u32 %r10, [%rd4];"
+      "and.b32 %r10, %r10, 31; cvt.u64.u32 %rd23, %r10; add.s64 %rd23, %rd20, %rd23;\n";
+  const std::string end =
+      "\nadd.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n"
+      "ld.local.u32 %r12, [own+8]; ld.local.u32 %r13, [%rd21]; add.u32 %r11, %r11, %r13;"
+      "st.global.u32 [%rd6], %r11; st.global.u32 [%rd6+4], %r12;";
+  for (const char* what :
+       {"st.local.u32 [own+8], %r11; ld.local.u32 %r12, [own+8]; mad.lo.u32 %r11, %r12, 3, %r6;",
+        "shl.b32 %r12, %r6, 2; cvt.u64.u32 %rd9, %r12; add.s64 %rd9, %rd20, %rd9;"
+        "st.local.u32 [%rd9], %r11; ld.local.u32 %r12, [%rd9+4]; add.u32 %r11, %r11, %r12;",
+        "st.local.u8 [own+9], %r11; ld.local.s8 %r12, [own+9]; ld.local.u16 %r13, [own+8];"
+        "mad.lo.u32 %r11, %r12, 5, %r13; add.u32 %r11, %r11, %r1;",
+        "st.local.u8 [own+10], 65; ld.local.u32 %r12, [own+8]; add.u32 %r11, %r11, %r12;"
+        "cvt.u16.u32 %h1, %r11; st.local.u16 [own+254], %h1; ld.local.s16 %h2, [own+254];"
+        "ld.local.u8 %h3, [own+255]; add.s16 %h2, %h2, %h3; cvt.u32.u16 %r12, %h2;"
+        "add.u32 %r11, %r11, %r12;",
+        "ld.local.u32 %r12, [%rd21]; mad.lo.u32 %r11, %r12, 3, %r11; st.local.u32 [%rd21], %r11;",
+        "ld.local.u8 %r12, [%rd23]; add.u32 %r11, %r11, %r12; st.local.u8 [%rd23], %r11;"
+        "ld.local.s16 %r13, [%rd21+2]; add.u32 %r11, %r11, %r13; st.local.u16 [%rd21+2], %r11;",
+        "st.local.u32 [%rd22], %r11; ld.local.u32 %r12, [%rd22+16]; add.u32 %r11, %r11, %r12;",
+        "mul.wide.u32 %rd9, %r11, 77; st.local.u64 [own+16], %rd9; ld.local.u64 %rd10, [own+16];"
+        "cvt.u32.u64 %r11, %rd10; ld.local.v2.u32 {%r12, %r13}, [own+16]; xor.b32 %r11, %r11, %r13;"
+        "st.local.v4.u32 [own+32], {%r11, %r12, 7, %r13}; ld.local.u32 %r14, [own+36];"
+        "add.u32 %r11, %r11, %r14;",
+        "setp.gt.u32 %p2, %r10, 9; @%p2 bra S; st.local.u32 [%rd21], %r11;"
+        "st.local.u8 [own], %r6;\n"
+        "S: ld.local.u32 %r12, [own]; mad.lo.u32 %r11, %r12, 7, %r11;"}) {
+    SCOPED_TRACE(what);
+    expect_same_values(begin + "L:\n" + what + end);
+  }
+}
+
 // The same in shared memory, where addresses have 32 bits; beside words by the same addresses.
 TEST(CompiledValues, SmallSharedMemory) {
   expect_same_values(
