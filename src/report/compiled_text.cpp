@@ -21,7 +21,7 @@ std::string kinds_text(const std::vector<results::InterpretedKind>& kinds) {
 
 std::string compiled_text(const results::CompiledKernel& kernel) {
   std::string out = fmt::format(
-      "compiled: {}: {} of {} stretches, {} bytes in {:.1f} ms; entered {} times, {} of them "
+      "compiled: {}: {} of {} stretches, {} bytes in {:.2f} ms; entered {} times, {} of them "
       "interpreted\n",
       kernel.kernel, kernel.compiled, kernel.stretches,
       grouped(static_cast<uint64_t>(kernel.code_bytes)), kernel.compiling_ms,

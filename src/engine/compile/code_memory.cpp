@@ -2,28 +2,66 @@
 #include "engine/compile/code_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+
+#include "engine/compile/generator.h"
 
 namespace kiln::engine {
 
-CodeMemory::~CodeMemory() {
-  if (pages_) munmap(pages_, bytes_);
-}
+// A few pages at once, for one piece of code after the other: the system takes longer to find a
+// place for a page than to fill it. Each is written while nobody may execute it, and executed once
+// nobody may write it any more.
+class CodeMemory::Pages {
+ public:
+  Pages() = default;
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  ~Pages() {
+    if (all_) munmap(all_, bytes_);
+  }
+  bool map(size_t bytes) {
+    void* all = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (all == MAP_FAILED) return false;
+    all_ = static_cast<std::byte*>(all);
+    bytes_ = bytes;
+    return true;
+  }
+  size_t left() const { return bytes_ - used_; }
+  // Whole pages; null: the system forbids it.
+  const void* fill(std::span<const std::byte> code, size_t bytes) {
+    std::byte* const begin = all_ + used_;
+    std::memcpy(begin, code.data(), code.size());
+    if (mprotect(begin, bytes, PROT_READ | PROT_EXEC) != 0) return nullptr;
+    char* const first = reinterpret_cast<char*>(begin);
+    __builtin___clear_cache(first, first + code.size());
+    used_ += bytes;
+    return begin;
+  }
+
+ private:
+  std::byte* all_ = nullptr;
+  size_t bytes_ = 0, used_ = 0;
+};
 
 bool CodeMemory::fill(std::span<const std::byte> code) {
-  void* pages = mmap(nullptr, code.size(), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (pages == MAP_FAILED) return false;
-  std::memcpy(pages, code.data(), code.size());
-  if (mprotect(pages, code.size(), PROT_READ | PROT_EXEC) != 0) {
-    munmap(pages, code.size());
-    return false;
+  using Some = std::shared_ptr<Pages>;
+  static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t bytes = (code.size() + page - 1) / page * page;
+  constexpr size_t kAtOnce = 8;
+  std::unique_ptr<Some> pages = Spare<Some>::take();
+  if (!*pages || (*pages)->left() < bytes) {
+    *pages = std::make_shared<Pages>();
+    if (!(*pages)->map(std::max(bytes, kAtOnce * page))) return false;
   }
-  char* first = static_cast<char*>(pages);
-  __builtin___clear_cache(first, first + code.size());
-  pages_ = pages;
-  bytes_ = code.size();
+  begin_ = (*pages)->fill(code, bytes);
+  if (!begin_) return false;
+  pages_ = *pages;
+  Spare<Some>::give_back(std::move(pages));
   return true;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 
 namespace kiln::engine {
@@ -13,14 +14,14 @@ class CodeMemory {
   CodeMemory() = default;
   CodeMemory(const CodeMemory&) = delete;
   CodeMemory& operator=(const CodeMemory&) = delete;
-  ~CodeMemory();
   // False: there is no memory, or the system forbids to execute what was written.
   bool fill(std::span<const std::byte> code);
-  const void* begin() const { return pages_; }
+  const void* begin() const { return begin_; }
 
  private:
-  void* pages_ = nullptr;
-  size_t bytes_ = 0;
+  class Pages;
+  std::shared_ptr<Pages> pages_;
+  const void* begin_ = nullptr;
 };
 
 }  // namespace kiln::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entering machine code costs a few hundred instructions, for what is checked, read and written
 // back: short phases are interpreted faster. The numbers are counts of cachegrind on aarch64.
-#include "engine/compile/cost.h"
+#include "engine/compile/emit.h"
 
 namespace kiln::engine {
 namespace {

@@ -572,14 +572,7 @@ std::unique_ptr<Emitted> Emitter::run() {
     t_.leave(kRefused);
   }
   list_guards();
-  if (!t_.finish()) return nullptr;
-  asmjit::CodeHolder& code = t_.code();
-  // The code has neither calls nor addresses of its own: it is position-independent.
-  if (code.flatten() != asmjit::kErrorOk || code.resolveUnresolvedLinks() != asmjit::kErrorOk)
-    return nullptr;
-  out_->bytes.resize(code.codeSize());
-  if (code.copyFlattenedData(out_->bytes.data(), out_->bytes.size()) != asmjit::kErrorOk)
-    return nullptr;
+  if (!t_.finish(&out_->bytes)) return nullptr;
   return std::move(out_);
 }
 

@@ -73,4 +73,9 @@ using CacheIndex = std::function<uint32_t(uint32_t)>;
 // Nothing: this CPU cannot do some step.
 std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheIndex& cache_index);
 
+// Does it pay to leave the interpreter for a phase (cost.cpp)? Whatever the code will be like,
+// which saves making it; and by an estimate of the instructions that both ways take for a warp.
+bool may_pay(const Plan& plan);
+bool pays(const Plan& plan, const Emitted& made);
+
 }  // namespace kiln::engine

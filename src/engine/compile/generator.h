@@ -1,49 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does asmjit need for a piece of code? Memory for its lists, which it takes from the system
-// and clears: to begin with what the last piece left behind takes a fifth off the time.
+// What does a code generator need for a piece of code? Memory for its lists, which the system has
+// to clear: to begin with what the last piece left behind takes a fifth off the time.
 #pragma once
 
 #include <asmjit/core.h>
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 namespace kiln::engine {
 
-// `Known`: what else is worth keeping from one piece to the next.
-template <class Compiler, class Known = int>
-struct Generator {
-  asmjit::CodeHolder code;
-  Compiler compiler;
-  Known known{};
-
-  Generator() { begin(); }
-  void begin() {
-    code.init(asmjit::Environment::host());
-    code.attach(&compiler);
+// The one that nobody uses, or a new one. No lock and nothing of a thread: a fork may come at any
+// time, and its child makes another one.
+template <class T>
+struct Spare {
+  static std::unique_ptr<T> take() {
+    std::unique_ptr<T> one(kept().exchange(nullptr));
+    return one ? std::move(one) : std::make_unique<T>();
   }
-
-  // The one that nobody uses, or a new one. No lock and nothing of a thread: a fork may come at any
-  // time, and its child makes another one.
-  static std::unique_ptr<Generator> take() {
-    std::unique_ptr<Generator> one(spare().exchange(nullptr));
-    if (!one) return std::make_unique<Generator>();
-    one->begin();
-    return one;
-  }
-  // Of very long code the memory goes back to the system.
-  static void give_back(std::unique_ptr<Generator> one) {
-    if (one->code.codeSize() > kLongest) return;
-    one->code.reset(asmjit::ResetPolicy::kSoft);
-    Generator* none = nullptr;
-    if (spare().compare_exchange_strong(none, one.get())) (void)one.release();
+  static void give_back(std::unique_ptr<T> one) {
+    T* none = nullptr;
+    if (kept().compare_exchange_strong(none, one.get())) (void)one.release();
   }
 
  private:
-  static constexpr size_t kLongest = 64 << 10;
-  static std::atomic<Generator*>& spare() {
-    static constinit std::atomic<Generator*> kept{nullptr};
-    return kept;
+  static std::atomic<T*>& kept() {
+    static constinit std::atomic<T*> spare{nullptr};
+    return spare;
+  }
+};
+
+// Of very long code the memory goes back to the system.
+constexpr size_t kLongestKept = 64 << 10;
+
+// With asmjit's own lists.
+template <class Compiler>
+struct Generator {
+  asmjit::CodeHolder code;
+  Compiler compiler;
+
+  static std::unique_ptr<Generator> take() {
+    std::unique_ptr<Generator> one = Spare<Generator>::take();
+    one->code.init(asmjit::Environment::host());
+    one->code.attach(&one->compiler);
+    return one;
+  }
+  static void give_back(std::unique_ptr<Generator> one) {
+    if (one->code.codeSize() > kLongestKept) return;
+    one->code.reset(asmjit::ResetPolicy::kSoft);
+    Spare<Generator>::give_back(std::move(one));
+  }
+  // The code has neither calls nor addresses of its own: it is position-independent.
+  bool finish(std::vector<std::byte>* bytes) {
+    if (compiler.finalize() != asmjit::kErrorOk || code.flatten() != asmjit::kErrorOk ||
+        code.resolveUnresolvedLinks() != asmjit::kErrorOk)
+      return false;
+    bytes->resize(code.codeSize());
+    return code.copyFlattenedData(bytes->data(), bytes->size()) == asmjit::kErrorOk;
   }
 };
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does what was noted become machine code, once each value has its place? Values without a
-// register are read from memory by the instruction itself where it can, and else come and go by one
-// of the registers that are kept for that.
+// How are instructions of x86-64 noted, and how do they become machine code once each value has its
+// place? Values without a register are read from memory by the instruction itself where it can, and
+// else come and go by one of the registers that are kept for that.
 #if defined(__x86_64__)
 #include <algorithm>
-#include <bit>
-#include <cstddef>
+#include <cstring>
 
 #include "engine/compile/registers_x64.h"
 #include "engine/compile/target.h"
@@ -14,36 +13,32 @@ namespace kiln::engine {
 namespace {
 
 namespace x86 = asmjit::x86;
-using asmjit::Operand_;
 namespace Inst = x86::Inst;
+using How = EncodingX64;
+using Form = EncodingX64::Form;
 
-constexpr uint32_t kNoRange = ~uint32_t{0};
-
-void set(Operand_& operand, bool is_register, bool is_base, uint32_t id) {
-  if (is_register)
-    operand.as<asmjit::BaseReg>().setId(id);
-  else if (is_base)
-    operand.as<x86::Mem>().setBaseId(id);
-  else
-    operand.as<x86::Mem>().setIndexId(id);
-}
+bool is_virtual(uint32_t id) { return asmjit::Operand::isVirtId(id); }
+bool is_span(uint32_t reg) { return reg >= NotesX64::kSpans && reg < NotesX64::kConstants; }
 
 }  // namespace
 
 void NotesX64::clear() {
   notes_.clear();
-  used_ = 0;
-  bound_.clear();
-  is_vector_.clear();
+  values_.clear();
+  spans_.clear();
+  exposed_.clear();
+  blocks_.clear();
+  copies_.clear();
+  calls_.clear();
+  block_of_label_.clear();
+  begins_block_ = true;
+  fails_ = false;
   constants_.clear();
   next_constant_.clear();
   constant_by_hash_.fill(0);
-  labels_ = 0;
-  constants_label_ = kNone;
 }
 
 asmjit::x86::Mem NotesX64::in_memory(const Constant& bits) {
-  if (constants_label_ == kNone) constants_label_ = labels_++;
   uint32_t& first = constant_by_hash_[((bits[0] ^ bits[3]) * 0x9e3779b97f4a7c15u) >> 58];
   uint32_t found = first;
   while (found && constants_[found - 1] != bits) found = next_constant_[found - 1];
@@ -52,135 +47,488 @@ asmjit::x86::Mem NotesX64::in_memory(const Constant& bits) {
     next_constant_.push_back(first);
     first = found = static_cast<uint32_t>(constants_.size());
   }
-  return x86::ptr(asmjit::Label(constants_label_),
-                  static_cast<int32_t>((found - 1) * sizeof(Constant)));
+  return x86::ptr(asmjit::Label(0), static_cast<int32_t>((found - 1) * sizeof(Constant)));
 }
 
-asmjit::x86::Mem RegistersX64::memory_of(const Span& span) const {
-  const auto slot = static_cast<int64_t>(-1 - span.place);
-  const int64_t offset = is_vector_[span.value]
-                             ? static_cast<int64_t>(offsetof(Pass, vectors)) + slot * 32
-                             : static_cast<int64_t>(offsetof(Pass, words)) + slot * 8;
-  return x86::ptr(x86::rdi, static_cast<int32_t>(offset));
+void NotesX64::operand(Note& note, const asmjit::x86::Mem& mem) {
+  note.memory = note.count++;
+  note.memory_size = static_cast<uint8_t>(mem.size());
+  note.base = mem.hasBaseLabel() ? kConstants : mem.baseId();
+  note.offset = mem.offsetLo32();
+  if (!mem.hasIndexReg()) return;
+  note.index = mem.indexId();
+  note.scale = static_cast<uint8_t>(mem.shift());
+  note.is_long |= mem.indexType() == asmjit::RegType::kX86_Ymm;
 }
 
-void RegistersX64::copy(asmjit::x86::Assembler& to, const Moved& moved, bool back) {
-  const Span& span = spans_[moved.span];
-  const x86::Mem memory = memory_of(span);
-  if (is_vector_[span.value])
-    error_ |=
-        back ? to.vmovups(memory, x86::ymm(moved.reg)) : to.vmovups(x86::ymm(moved.reg), memory);
-  else
-    error_ |= back ? to.mov(memory, x86::gpq(moved.reg)) : to.mov(x86::gpq(moved.reg), memory);
+void NotesX64::begin_block() {
+  begins_block_ = false;
+  block_ = static_cast<uint32_t>(blocks_.size());
+  blocks_.push_back({notes_.size(), notes_.size(), spans_.size()});
 }
 
-// The one operand that reads it becomes the memory.
-bool RegistersX64::fold(const Instruction& at, const Use& use, Operand* operands) {
-  if (!use.folds) return false;
-  const Use* const first = &uses_[at.first];
-  const auto same = [&](const Use& other) { return other.span == use.span; };
-  if (std::count_if(first, first + at.count, same) != 1) return false;
-  x86::Mem memory = memory_of(spans_[use.span]);
-  memory.setSize(operands[use.operand].as<asmjit::BaseReg>().size());
-  operands[use.operand].copyFrom(memory);
-  return true;
+inline uint32_t NotesX64::new_span(uint32_t value, uint32_t begin, uint32_t end) {
+  const uint32_t index = spans_.size();
+  Value& of = values_[value];
+  spans_.next() = {.value = value,
+                   .begin = begin,
+                   .end = end,
+                   .like = kNone,
+                   .count = 0,
+                   .place = -1,
+                   .is_vector = of.is_vector != 0,
+                   .exposed = false,
+                   .pure = false,
+                   .joined = false};
+  spans_.add();
+  of.span = index;
+  of.block = block_;
+  return index;
 }
 
-// All uses of the value by this instruction.
-void RegistersX64::move_from_memory(const Instruction& at, const Use& use, Operand* operands) {
-  const auto is_it = [&](const Moved& moved) { return moved.span == use.span; };
-  if (std::any_of(moved_.begin(), moved_.end(), is_it)) return;
-  const bool is_vector = is_vector_[spans_[use.span].value];
-  const auto before =
-      static_cast<size_t>(std::count_if(moved_.begin(), moved_.end(), [&](const Moved& moved) {
-        return is_vector_[spans_[moved.span].value] == is_vector;
-      }));
-  Moved moved{use.span,
-              is_vector ? kVectors[kVectors.size() - kForMemory + before] : kWords[before], false};
-  bool reads = false;
-  for (uint32_t u = at.first; u < at.first + at.count; ++u) {
-    const Use& other = uses_[u];
-    if (other.span != use.span) continue;
-    reads |= other.reads;
-    moved.back |= other.writes;
-    set(operands[other.operand], other.part == Part::Register, other.part == Part::Base, moved.reg);
+// What a block has not written comes from another one.
+inline uint32_t NotesX64::read(uint32_t id, uint32_t until) {
+  if (!is_virtual(id)) return id;
+  const uint32_t value = asmjit::Operand::virtIdToIndex(id);
+  uint32_t index = values_[value].span;
+  if (values_[value].block != block_) {
+    index = new_span(value, blocks_.back().begin * 2, until);
+    spans_[index].exposed = true;
+    exposed_.push_back(index);
   }
-  moved_.push_back(moved);
-  if (reads) read_.push_back(moved);
+  Span& span = spans_[index];
+  span.end = std::max(span.end, until);
+  span.count += span.count != 0xffff;
+  return index + kSpans;
 }
 
-void RegistersX64::write(uint32_t index, asmjit::x86::Assembler& to) {
-  const Instruction& at = instructions_[index];
-  if (at.unread) return;
-  const NotesX64::Note& note = notes_->at(index);
-  Operand* const operands = notes_->operands(note);
-  bool folded = false;
-  moved_.clear();
-  read_.clear();
-  for (uint32_t u = at.first; u < at.first + at.count; ++u) {
-    const Use& use = uses_[u];
-    const Span& span = spans_[use.span];
-    if (span.place >= 0)
-      set(operands[use.operand], use.part == Part::Register, use.part == Part::Base,
-          static_cast<uint32_t>(span.place));
-    else if (folded || !(folded = fold(at, use, operands)))
-      move_from_memory(at, use, operands);
+void NotesX64::note_uses(Note& note) {
+  if (begins_block_) begin_block();
+  const EncodingX64& how = encoding_x64(note.code);
+  const uint32_t at = notes_.size() * 2;
+  // Of a gather no result may have the place of what it reads.
+  const uint32_t until = how.form == Form::Gather ? at + 2 : at + 1;
+  const uint32_t to = note.reg[0], second = note.reg[1], third = note.reg[2];
+  const bool is_constant = how.may_be_constant && second == third;
+  const uint32_t reads = is_constant ? 0 : how.reads;
+  bool begins = (reads & 1) == 0 && to != second && to != third && to != note.reg[3];
+  if (reads & 1) note.reg[0] = read(to, until);
+  if (reads & 2) note.reg[1] = read(second, until);
+  if (reads & 4) note.reg[2] = read(third, until);
+  if (reads & 8) note.reg[3] = read(note.reg[3], until);
+  if (note.memory != kNoMemory && note.base != kConstants) {
+    begins = begins && to != note.base && to != note.index;
+    note.base = read(note.base, until);
+    note.index = read(note.index, until);
   }
-  // One of 32 bits clears the others.
-  if (at.copies && operands[0] == operands[1] &&
-      (note.id == Inst::kIdVmovaps || operands[0].as<asmjit::BaseReg>().size() == 8))
-    return;
-  for (const Moved& moved : read_) copy(to, moved, false);
-  static const asmjit::Operand kNone[3];
-  const auto operand = [&](uint32_t i) -> const Operand& {
-    return i < note.count ? operands[i] : static_cast<const Operand&>(kNone[0]);
-  };
-  asmjit::Operand more[3];
-  more[0].copyFrom(operand(3));
-  error_ |= to._emit(note.id, operand(0), operand(1), operand(2), more);
-  for (const Moved& moved : moved_) {
-    if (moved.back) copy(to, moved, true);
-  }
-}
-
-void RegistersX64::find_saved() {
-  saved_ = 0;
-  for (const Span& span : spans_) {
-    if (span.place >= 0 && span.ranges != kNoRange && !is_vector_[span.value])
-      saved_ |= 1u << span.place & kOfTheCaller;
-  }
-  // A call puts one more word on the stack, and a function begins with half of what it is aligned
-  // to.
-  if (!calls_.empty() && std::popcount(saved_) % 2 == 1)
-    saved_ |= 1u << std::countr_zero(kOfTheCaller & ~saved_);
-}
-
-bool RegistersX64::write(asmjit::x86::Assembler& to) {
-  error_ = asmjit::kErrorOk;
-  for (uint32_t label = 0; label < notes_->label_count(); ++label) {
-    if (to.newLabel().id() != label) return false;
-  }
-  for (uint32_t reg = 0; reg < 16; ++reg) {
-    if (saved_ >> reg & 1) error_ |= to.push(x86::gpq(reg));
-  }
-  size_t bound = 0;
-  for (uint32_t i = 0; i < instructions_.size(); ++i) {
-    for (; bound < notes_->bound().size() && notes_->bound()[bound].index == i; ++bound)
-      error_ |= to.bind(asmjit::Label(notes_->bound()[bound].label));
-    if (notes_->at(i).id == Inst::kIdRet) {
-      for (uint32_t reg = 16; reg-- > 0;) {
-        if (saved_ >> reg & 1) error_ |= to.pop(x86::gpq(reg));
-      }
+  if ((how.writes & 1) && is_virtual(to)) {
+    const uint32_t value = asmjit::Operand::virtIdToIndex(to);
+    uint32_t index = values_[value].span;
+    if (begins || is_constant) {
+      index = new_span(value, at + 1, at + 2);
+      spans_[index].pure = how.pure;
     }
-    write(i, to);
+    Span& span = spans_[index];
+    span.end = at + 2;
+    span.count += span.count != 0xffff;
+    note.reg[0] = index + kSpans;
+    if (how.copies && is_span(note.reg[1])) copies_.push_back({index, note.reg[1] - kSpans});
   }
-  const auto& constants = notes_->constants();
-  if (!constants.empty()) {
-    error_ |= to.align(asmjit::AlignMode::kData, sizeof(NotesX64::Constant));
-    error_ |= to.bind(notes_->label_of_constants());
-    error_ |= to.embed(constants.data(), constants.size() * sizeof(NotesX64::Constant));
+  if (is_constant) note.reg[1] = note.reg[2] = note.reg[0];
+  if (note.size == 0) note.size = note.memory_size;
+  if (how.form < Form::Jump && how.form != Form::Unknown) [[likely]]
+    return;
+  if (how.form == Form::Unknown) fails_ = true;
+  if (how.form == Form::Jump || how.form == Form::Ret) begins_block_ = true;
+  if (how.form == Form::Call) calls_.push_back(notes_.size());
+}
+
+int32_t RegistersX64::offset_of(const Span& span) {
+  const auto slot = static_cast<size_t>(-1 - span.place);
+  return static_cast<int32_t>(span.is_vector ? offsetof(Pass, vectors) + slot * 32
+                                             : offsetof(Pass, words) + slot * 8);
+}
+
+// Between memory and the register that it has for this instruction.
+void RegistersX64::copy(const Moved& each, bool back) {
+  Note note{code_x64(each.is_vector ? Inst::kIdVmovups : Inst::kIdMov)};
+  note.count = 2;
+  note.is_long = each.is_vector;
+  note.size = 8;
+  note.memory = back ? 0 : 1;
+  note.reg[back ? 1 : 0] = each.reg;
+  note.base = x86::Gp::kIdDi;
+  note.offset = offset_of(spans_[each.span]);
+  encode(note);
+}
+
+// The register for a value in memory, in this instruction.
+uint32_t RegistersX64::moved(uint32_t reg, bool reads, bool writes) {
+  if (!is_span(reg)) return reg;
+  const uint32_t span = reg - NotesX64::kSpans;
+  const bool is_vector = spans_[span].is_vector;
+  uint32_t before = 0, m = 0;
+  for (; m < moved_count_ && moved_[m].span != span; ++m)
+    before += moved_[m].is_vector == is_vector;
+  if (m == moved_count_) {
+    const uint8_t own = is_vector ? kVectorRegisters[kVectorRegisters.size() - kForMemory + before]
+                                  : kWordRegisters[before];
+    fails_ |= before >= kForMemory;
+    moved_[moved_count_++] = {span, own, is_vector, false};
   }
-  return error_ == asmjit::kErrorOk;
+  if (reads && !moved_[m].reads) {
+    moved_[m].reads = true;
+    copy(moved_[m], false);
+  }
+  moved_[m].back |= writes;
+  return moved_[m].reg;
+}
+
+// Some operands are in memory.
+void RegistersX64::find_memory_places(Note& note) {
+  const How& how = encoding_x64(note.code);
+  const auto in_memory = [&](uint32_t operand) {
+    note.memory = static_cast<uint8_t>(operand);
+    note.base = x86::Gp::kIdDi;
+    note.offset = offset_of(spans_[note.reg[operand] - NotesX64::kSpans]);
+    note.reg[operand] = kNone;
+  };
+  const bool is_copy = how.copies && note.memory == NotesX64::kNoMemory && !note.has_number;
+  if (is_copy && !is_span(note.reg[1]) && (how.form != Form::Mov || note.size == 8))
+    return in_memory(0);
+  const bool is_constant = how.may_be_constant && note.reg[1] == note.reg[2];
+  if (how.folds >= 0 && note.memory == NotesX64::kNoMemory && !is_constant) {
+    const auto operand = static_cast<uint32_t>(how.folds);
+    const uint32_t reg = note.reg[operand];
+    const auto same = std::count(std::begin(note.reg), std::end(note.reg), reg);
+    if (is_span(reg) && same == 1) in_memory(operand);
+  }
+  note.base = moved(note.base, true, false);
+  note.index = moved(note.index, true, false);
+  for (uint32_t i = 0; i < 4; ++i)
+    note.reg[i] = moved(note.reg[i], (how.reads >> i & 1) && !is_constant, how.writes >> i & 1);
+}
+
+inline void RegistersX64::write(Note& note) {
+  if (note.code == 0) return;
+  bool all = true;
+  const auto find = [&](uint32_t& reg) {
+    if (!is_span(reg)) return;
+    const int place = spans_[reg - NotesX64::kSpans].place;
+    all &= place >= 0;
+    if (place >= 0) reg = static_cast<uint32_t>(place);
+  };
+  for (uint32_t i = 0; i < note.count; ++i) find(note.reg[i]);
+  if (note.memory != NotesX64::kNoMemory) find(note.base), find(note.index);
+  moved_count_ = 0;
+  if (!all) find_memory_places(note);
+  // One of 32 bits clears the others.
+  if (encoding_x64(note.code).copies && note.memory == NotesX64::kNoMemory &&
+      note.reg[0] == note.reg[1] && (encoding_x64(note.code).form != Form::Mov || note.size == 8))
+    return;
+  encode(note);
+  for (uint32_t m = 0; m < moved_count_; ++m) {
+    if (moved_[m].back) copy(moved_[m], true);
+  }
+}
+
+inline void RegistersX64::put4(uint32_t bits) {
+  std::memcpy(at_, &bits, 4);
+  at_ += 4;
+}
+
+// The fields behind an opcode: a register, and another one or memory.
+inline void RegistersX64::modify(const Note& note, uint32_t r, uint32_t m) {
+  const uint32_t field = (r & 7) << 3;
+  if (note.memory == NotesX64::kNoMemory) return put(0xc0 | field | (m & 7));
+  if (note.base == NotesX64::kConstants) {
+    put(field | 5);
+    links_.push_back({static_cast<uint32_t>(at_ - bytes_.data()), kNone, 0});
+    return put4(static_cast<uint32_t>(note.offset));
+  }
+  const bool has_index = note.index != kNone;
+  const uint32_t low = note.base & 7;
+  const bool is_short = note.offset == static_cast<int8_t>(note.offset);
+  const uint32_t mode = note.offset == 0 && low != 5 ? 0 : is_short ? 0x40 : 0x80;
+  put(mode | field | (has_index || low == 4 ? 4 : low));
+  if (has_index)
+    put(uint32_t{note.scale} << 6 | (note.index & 7) << 3 | low);
+  else if (low == 4)
+    put(0x24);
+  if (mode == 0x40)
+    put(static_cast<uint8_t>(note.offset));
+  else if (mode == 0x80)
+    put4(static_cast<uint32_t>(note.offset));
+}
+
+namespace {
+
+// The upper bits of what the fields name.
+struct Upper {
+  bool r, x, b;
+};
+Upper upper_of(const NotesX64::Note& note, uint32_t r, uint32_t m) {
+  const bool in_memory = note.memory != NotesX64::kNoMemory;
+  const bool has_base = in_memory && note.base != NotesX64::kConstants;
+  const bool has_index = in_memory && note.index != NotesX64::kNone;
+  return {(r & 8) != 0, has_index && (note.index & 8),
+          in_memory ? has_base && (note.base & 8) : (m & 8) != 0};
+}
+
+}  // namespace
+
+void RegistersX64::encode_vex(const Note& note) {
+  const How& how = encoding_x64(note.code);
+  uint32_t r = note.reg[0], v = 0, m = note.reg[1], opcode = how.opcode;
+  bool wide = how.wide;
+  switch (how.form) {
+    case Form::Rvm:
+    case Form::RvmI:
+    case Form::Rvmr:
+      v = note.reg[1], m = note.reg[2];
+      break;
+    case Form::Rm:
+      if (note.memory == 0) r = note.reg[1], opcode = how.extra;
+      break;
+    case Form::MrI:
+      r = note.reg[1], m = note.reg[0];
+      break;
+    case Form::Mvr:
+      v = note.reg[1], r = note.reg[2];
+      break;
+    case Form::Rmv:
+      v = note.reg[2], wide = note.size == 8;
+      break;
+    case Form::VmE:
+      wide = note.size == 8;
+      [[fallthrough]];
+    case Form::VmiE:
+      v = note.reg[0], r = how.extra;
+      break;
+    case Form::Gather:
+      v = note.reg[2];
+      break;
+    case Form::None:
+      r = m = 0;
+      break;
+    default:
+      break;
+  }
+  const Upper upper = upper_of(note, r, m);
+  const uint32_t rest = (~v & 15) << 3 | (note.is_long ? 4u : 0u) | how.prefix;
+  if (!upper.x && !upper.b && how.map == 1 && !wide) {
+    put(0xc5);
+    put((upper.r ? 0 : 0x80u) | rest);
+  } else {
+    put(0xc4);
+    put((upper.r ? 0 : 0x80u) | (upper.x ? 0 : 0x40u) | (upper.b ? 0 : 0x20u) | how.map);
+    put((wide ? 0x80u : 0u) | rest);
+  }
+  put(opcode);
+  if (how.form == Form::None) return;
+  modify(note, r, m);
+  if (how.form == Form::Rvmr)
+    put(note.reg[3] << 4);
+  else if (note.has_number)
+    put(static_cast<uint8_t>(note.number));
+}
+
+inline void RegistersX64::rex(const Note& note, uint32_t r, uint32_t m, bool wide, bool always) {
+  const Upper upper = upper_of(note, r, m);
+  const uint32_t bits =
+      (wide ? 8u : 0u) | (upper.r ? 4u : 0u) | (upper.x ? 2u : 0u) | (upper.b ? 1u : 0u);
+  if (bits || always) put(0x40 | bits);
+}
+
+void RegistersX64::encode_mov(const Note& note) {
+  const uint32_t r = note.reg[0];
+  if (note.has_number) {
+    fails_ |= note.memory != NotesX64::kNoMemory;
+    const int64_t number = note.wide_number();
+    const bool fits = number == static_cast<uint32_t>(number) || note.size == 4;
+    const bool fits_sign = number == static_cast<int32_t>(number);
+    rex(note, 0, r, note.size == 8 && !fits, false);
+    if (!fits && fits_sign) {
+      put(0xc7);
+      modify(note, 0, r);
+    } else {
+      put(0xb8 | (r & 7));
+    }
+    put4(static_cast<uint32_t>(number));
+    if (!fits && !fits_sign) put4(static_cast<uint32_t>(number >> 32));
+    return;
+  }
+  if (note.memory == 1) {
+    rex(note, r, 0, note.size == 8, false);
+    put(0x8b);
+    return modify(note, r, 0);
+  }
+  const uint32_t from = note.reg[1];
+  if (note.size == 2) put(0x66);
+  rex(note, from, r, note.size == 8, note.size == 1 && from >= 4);
+  put(note.size == 1 ? 0x88 : 0x89);
+  modify(note, from, r);
+}
+
+// To a block that is written already, or further on.
+void RegistersX64::jump(const Note& note) {
+  const uint32_t to = notes_->block_of_label_[static_cast<size_t>(note.number)];
+  const bool always = encoding_x64(note.code).id == Inst::kIdJmp;
+  if (to >= notes_->blocks_.size()) {
+    fails_ = true;
+    return;
+  }
+  if (always && to == block_ + 1) return;
+  if (to <= block_) {
+    const auto far = static_cast<int64_t>(block_at_[to]) - (at_ - bytes_.data()) - 2;
+    if (far >= -128) {
+      put(always ? 0xeb : 0x70u | encoding_x64(note.code).opcode);
+      return put(static_cast<uint8_t>(far));
+    }
+  }
+  if (always) {
+    put(0xe9);
+  } else {
+    put(0x0f);
+    put(0x80u | encoding_x64(note.code).opcode);
+  }
+  links_.push_back({static_cast<uint32_t>(at_ - bytes_.data()), to, 4});
+  put4(0);
+}
+
+void RegistersX64::encode_word(const Note& note) {
+  const How& how = encoding_x64(note.code);
+  const uint32_t first = note.reg[0], second = note.reg[1];
+  const bool is_wide = note.size == 8;
+  switch (how.form) {
+    case Form::Alu:
+    case Form::Test: {
+      if (!note.has_number) {
+        // Of two registers the second may as well be in the first field.
+        const bool swaps = note.memory == NotesX64::kNoMemory;
+        fails_ |= note.memory == 0;
+        const uint32_t r = swaps ? second : first, m = swaps ? first : second;
+        rex(note, r, m, is_wide, false);
+        put(how.form == Form::Alu && swaps ? how.opcode ^ 2u : how.opcode);
+        return modify(note, r, m);
+      }
+      const bool is_short =
+          how.form == Form::Alu && note.number == static_cast<int8_t>(note.number);
+      fails_ |= note.size < 4;
+      rex(note, 0, first, is_wide, false);
+      if (first == 0 && !is_short) {  // RAX has opcodes of its own
+        put(how.form == Form::Test ? 0xa9 : how.extra << 3 | 5u);
+      } else {
+        put(how.form == Form::Test ? 0xf7 : is_short ? 0x83 : 0x81);
+        modify(note, how.form == Form::Test ? 0 : how.extra, first);
+      }
+      if (is_short)
+        put(static_cast<uint8_t>(note.number));
+      else
+        put4(static_cast<uint32_t>(note.number));
+      return;
+    }
+    case Form::Mov:
+      return encode_mov(note);
+    case Form::WordRm:
+    case Form::Widen:
+      if (how.prefix == 2) put(0xf3);
+      rex(note, first, second, is_wide, false);
+      if (how.map == 1) put(0x0f);
+      fails_ |= how.form == Form::Widen && note.memory != 1;
+      put(how.opcode + (how.form == Form::Widen && note.memory_size == 2 ? 1u : 0u));
+      return modify(note, first, second);
+    case Form::SetByte:
+      rex(note, 0, first, false, first >= 4);
+      put(0x0f);
+      put(how.opcode);
+      return modify(note, 0, first);
+    case Form::OneE:
+    case Form::OneEi:
+      rex(note, 0, first, is_wide, false);
+      put(how.opcode);
+      modify(note, how.extra, first);
+      if (how.form == Form::OneEi) put(static_cast<uint8_t>(note.number));
+      return;
+    case Form::Call:
+      rex(note, 0, first, false, false);
+      put(how.opcode);
+      return modify(note, 2, first);
+    case Form::Push:
+    case Form::Pop:
+      rex(note, 0, first, false, false);
+      return put(how.opcode | (first & 7));
+    default:
+      fails_ = true;
+  }
+}
+
+inline void RegistersX64::encode(const Note& note) {
+  constexpr size_t kLongest = 64;  // what one note may become, and more
+  if (static_cast<size_t>(end_ - at_) < kLongest) make_room();
+  const size_t links = links_.size();
+  if (encoding_x64(note.code).form <= Form::Gather)
+    encode_vex(note);
+  else if (encoding_x64(note.code).form == Form::Jump)
+    return jump(note);
+  else if (encoding_x64(note.code).form == Form::Ret)
+    return ret();
+  else
+    encode_word(note);
+  if (links_.size() != links)
+    links_.back().behind = static_cast<uint32_t>(at_ - bytes_.data()) - links_.back().at;
+}
+
+void RegistersX64::make_room() {
+  const auto used = at_ - bytes_.data();
+  bytes_.resize(bytes_.size() * 2 + 4096);
+  at_ = bytes_.data() + used;
+  end_ = bytes_.data() + bytes_.size();
+}
+
+void RegistersX64::save(bool back) {
+  for (uint32_t i = 0; i < 16; ++i) {
+    const uint32_t reg = back ? 15 - i : i;
+    if (!(saved_ >> reg & 1)) continue;
+    Note note{code_x64(back ? Inst::kIdPop : Inst::kIdPush)};
+    note.reg[0] = reg;
+    encode(note);
+  }
+}
+
+void RegistersX64::ret() {
+  save(true);
+  put(0xc3);
+}
+
+bool RegistersX64::write(std::vector<std::byte>* bytes) {
+  const std::vector<NotesX64::Block>& blocks = notes_->blocks_;
+  const std::vector<NotesX64::Constant>& constants = notes_->constants_;
+  fails_ = false;
+  links_.clear();
+  block_at_.resize(blocks.size());
+  at_ = bytes_.data();
+  end_ = at_ + bytes_.size();
+  save(false);
+  for (block_ = 0; block_ < blocks.size(); ++block_) {
+    block_at_[block_] = static_cast<uint32_t>(at_ - bytes_.data());
+    for (uint32_t i = blocks[block_].begin; i < blocks[block_].end; ++i) write(notes_->notes_[i]);
+  }
+  constexpr size_t kEach = sizeof(NotesX64::Constant);
+  const size_t code = static_cast<size_t>(at_ - bytes_.data());
+  const size_t behind = (code + kEach - 1) / kEach * kEach;
+  for (const Link& link : links_) {
+    const size_t to = link.block == kNone ? behind : block_at_[link.block];
+    uint32_t distance;
+    std::memcpy(&distance, &bytes_[link.at], 4);
+    distance += static_cast<uint32_t>(to - link.at - link.behind);
+    std::memcpy(&bytes_[link.at], &distance, 4);
+  }
+  bytes->resize(behind + constants.size() * kEach);
+  std::memcpy(bytes->data(), bytes_.data(), code);
+  if (!constants.empty())
+    std::memcpy(bytes->data() + behind, constants.data(), constants.size() * kEach);
+  return !fails_;
 }
 
 }  // namespace kiln::engine

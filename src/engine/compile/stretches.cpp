@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 
-#include "engine/compile/cost.h"
 #include "engine/machine/advance.h"
 
 namespace kiln::engine {

@@ -65,9 +65,8 @@ class Target {
   // Of the function; pass() holds from here.
   virtual void begin() = 0;
   virtual Reg pass() = 0;
-  // Ends the function and makes its bytes; false: the code generator failed.
-  virtual bool finish() = 0;
-  virtual asmjit::CodeHolder& code() = 0;
+  // Ends the function and makes its bytes, which may lie anywhere; false: that failed.
+  virtual bool finish(std::vector<std::byte>* bytes) = 0;
 
   virtual Reg new_vector() = 0;
   virtual Reg new_word() = 0;  // 64 bits

@@ -57,13 +57,12 @@ class A64 final : public Target {
     end_ = cc_.newLabel();
   }
   Reg pass() override { return pass_; }
-  bool finish() override {
+  bool finish(std::vector<std::byte>* bytes) override {
     cc_.bind(end_);
     cc_.ret(result_);
     cc_.endFunc();
-    return cc_.finalize() == asmjit::kErrorOk;
+    return generator_->finish(bytes);
   }
-  asmjit::CodeHolder& code() override { return code_; }
 
   // Names of their own would be printed for each.
   Reg new_vector() override {

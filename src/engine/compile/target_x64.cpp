@@ -7,11 +7,11 @@
 
 namespace kiln::engine {
 
-bool X64::finish() {
+bool X64::finish(std::vector<std::byte>* bytes) {
   cc_.bind(end_);
   cc_.vzeroupper();  // what follows may be code without AVX
   cc_._emitI(x86::Inst::kIdRet);
-  return generator_->known.registers.run(cc_, generator_->compiler);
+  return generator_->registers.run(cc_, bytes);
 }
 
 void X64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {

@@ -32,8 +32,10 @@ inline bool is_signed(Number type) { return type == Number::S32 || type == Numbe
 
 class X64 final : public Target {
  public:
-  X64() { generator_->known.notes.clear(); }
-  ~X64() override { Generator<x86::Assembler, Known>::give_back(std::move(generator_)); }
+  X64() { cc_.clear(); }
+  ~X64() override {
+    if (cc_.size() < kLongestKept / 4) Spare<Known>::give_back(std::move(generator_));
+  }
   uint32_t vector_lanes() const override { return 8; }
   uint32_t vector_count() const override { return 16; }
 
@@ -49,8 +51,7 @@ class X64 final : public Target {
   }
   void begin() override { end_ = cc_.newLabel(); }
   Reg pass() override { return x86::rdi; }
-  bool finish() override;
-  asmjit::CodeHolder& code() override { return generator_->code; }
+  bool finish(std::vector<std::byte>* bytes) override;
 
   Reg new_vector() override { return cc_.new_vector(); }
   Reg new_word() override { return cc_.new_word(); }
@@ -319,9 +320,8 @@ class X64 final : public Target {
     NotesX64 notes;
     RegistersX64 registers;
   };
-  std::unique_ptr<Generator<x86::Assembler, Known>> generator_ =
-      Generator<x86::Assembler, Known>::take();
-  NotesX64& cc_ = generator_->known.notes;
+  std::unique_ptr<Known> generator_ = Spare<Known>::take();
+  NotesX64& cc_ = generator_->notes;
   Label end_;
 };
 

@@ -13,14 +13,14 @@ constexpr KilnDim3 kBlocks[] = {{256, 1, 1}, {16, 16, 1}, {8, 16, 1},
                                 {96, 1, 1},  {100, 1, 1}, {32, 4, 1}};
 constexpr uint32_t kGrid = 3;  // as run_compiled() launches it
 
-const std::string kIndex =
+const std::string kIndexOfAll =
     "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;"
     "mov.u32 %r3, %ntid.x; mov.u32 %r4, %ctaid.x; mad.lo.s32 %r5, %r4, %r3, %r2;"
     "mov.u32 %r6, %tid.y; mad.lo.s32 %r7, %r6, 800, %r5; mul.wide.s32 %rd3, %r7, 4;"
     "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n";
 
 void expect_same(const std::string& body, uint32_t n, uint32_t words = kWords * 4) {
-  const std::string text = kernel_text("u64 p, u64 q, u32 n", kIndex + body);
+  const std::string text = kernel_text("u64 p, u64 q, u32 n", kIndexOfAll + body);
   for (KilnDim3 block : kBlocks) {
     const Ran compiled = run_compiled(text, block, n, "always", n, words);
     const Ran interpreted = run_compiled(text, block, n, "0", n, words);
@@ -31,7 +31,7 @@ void expect_same(const std::string& body, uint32_t n, uint32_t words = kWords * 
 
 TEST(CompiledWarps, AreEnteredOnceForABlock) {
   const std::string text = kernel_text(
-      "u64 p, u64 q, u32 n", kIndex +
+      "u64 p, u64 q, u32 n", kIndexOfAll +
                                  "setp.ge.s32 %p1, %r5, %r1; @%p1 bra END; ld.global.f32 %f1, "
                                  "[%rd4]; ld.global.f32 %f2, [%rd4+4]; add.f32 %f3, %f1, %f2;"
                                  "mul.f32 %f4, %f3, %f1; st.global.f32 [%rd5], %f4;\nEND: ret;");

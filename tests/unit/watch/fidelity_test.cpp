@@ -97,9 +97,10 @@ TEST(Fidelity, SaysWhatHasNoMachineCode) {
 
 TEST(Fidelity, ACompiledKernelIsALine) {
   results::CompiledKernel kernel{"k(int)", 4, 3, 4000, 60, 5120, 1.25, false, {{"bar.sync", 2}}};
-  EXPECT_EQ(report::compiled_text(kernel),
-            "compiled: k(int): 3 of 4 stretches, 5,120 bytes in 1.2 ms; entered 4,000 times, 60 of "
-            "them interpreted\n  interpreted: 2 x bar.sync\n");
+  EXPECT_EQ(
+      report::compiled_text(kernel),
+      "compiled: k(int): 3 of 4 stretches, 5,120 bytes in 1.25 ms; entered 4,000 times, 60 of "
+      "them interpreted\n  interpreted: 2 x bar.sync\n");
   kernel.refused = true;
   EXPECT_NE(report::compiled_text(kernel).find("refused executable memory"), std::string::npos);
 }
