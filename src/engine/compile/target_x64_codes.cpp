@@ -198,6 +198,8 @@ constexpr How kVectorHows[] = {
     vm_i(Inst::kIdVpsrlq, 0x73, 2),
     mr_i(Inst::kIdVextracti128, 0x39),
     mr_i(Inst::kIdVextractf128, 0x19),
+    mr_i(Inst::kIdVpextrb, 0x14),
+    mr_i(Inst::kIdVpextrw, 0x15),  // to memory
     mr_i(Inst::kIdVpextrd, 0x16),
     wide(mr_i(Inst::kIdVpextrq, 0x16)),
     mvr(Inst::kIdVmaskmovps, 0x2e),
