@@ -45,11 +45,11 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   const bool has_headers = std::any_of(plan.variables.begin(), plan.variables.end(),
                                        [](const Variable& v) { return v.in == Slot::Header; });
   if (together || has_headers || compares_ends(plan) || plan.phase.stores || plan.calls ||
-      has_small(plan) || plan.local_stride)
+      has_small(plan) || plan.local_stride || plan.apart)
     strips_ = kWarpSize;
   strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
   out_->lanes = strips_ * t_.vector_lanes();
-  out_->masked = plan.masked, out_->local_stride = plan.local_stride;
+  out_->masked = plan.masked, out_->apart = plan.apart, out_->local_stride = plan.local_stride;
   out_->row_lanes = plan.row_lanes;
   values_.resize(plan.variables.size());
 }
@@ -312,6 +312,7 @@ bool Emitter::reads_as_vector(const Step& step, uint32_t index) const {
 
 void Emitter::write_back(uint32_t index) {
   const Variable& v = plan_.variables[index];
+  if (plan_.apart && !v.home && v.in != Slot::Scalar) return write_some(index);
   if (v.in == Slot::Scalar) {
     if (v.kept == Kept::Word) {
       t_.store_word(values_[index].word, registers_, v.slot, v.bytes);
@@ -373,46 +374,6 @@ void Emitter::leave_at(uint32_t target, bool backward) {
   leave_with(variables, {target, backward});
 }
 
-// What may be read behind this Op, which has not run.
-std::vector<uint32_t> Emitter::live_at(uint32_t op) const {
-  std::vector<uint32_t> out;
-  std::set<uint32_t> in_block;  // slots that hold a value of their block
-  for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
-    const Variable& v = plan_.variables[i];
-    if (v.home || v.from >= op || v.until < op || flow_.is_apart(v.from, op)) continue;
-    in_block.insert(v.slot);
-    if (flow_.is_live(v.slot, op)) out.push_back(i);
-  }
-  for (const auto& [slot, index] : plan_.home) {
-    const Variable& v = plan_.variables[index];
-    // What has not been read yet is in the frame.
-    const bool has_it = values_[index].read || !v.input;
-    if (v.written && has_it && !in_block.count(slot) && flow_.is_live(slot, op))
-      out.push_back(index);
-  }
-  return out;
-}
-
-// Where to go if a check fails of the Op that is being emitted: to the beginning, interpreted, or
-// to the Op itself if something has been stored.
-Label Emitter::bail() {
-  const bool starts_again = !has_stored_ && !(plan_.phase.stores && plan_.phase.loops);
-  if (starts_again) {
-    bails_ = true;
-    return bail_;
-  }
-  if (stubs_.empty() || stubs_.back().op != now_->resume)
-    stubs_.push_back({now_->resume, t_.label(), live_at(now_->resume)});
-  return stubs_.back().label;
-}
-
-void Emitter::write_stubs() {
-  for (const Stub& stub : stubs_) {
-    t_.bind(stub.label);
-    leave_with(stub.variables, {stub.op, false, true});
-  }
-}
-
 void Emitter::leave_with(const std::vector<uint32_t>& variables, Exit exit) {
   for (uint32_t index : variables) {
     const Target::Mark mark = t_.mark();
@@ -449,6 +410,7 @@ void Emitter::jump_to(uint32_t from, uint32_t target) {
 }
 
 void Emitter::branch(const Step& step) {
+  if (plan_.apart) return branch_apart(step);
   const uint32_t target = flow_.index_of(step.op.target);
   if (step.meaning.does == Does::Branch) {
     jump_to(step.index, target);
@@ -466,6 +428,7 @@ void Emitter::branch(const Step& step) {
     t_.jump_if(differ, false, agreed);
     write_predicate(*step.a);
     leave_at(step.index, false);
+    out_->exits.back().disagrees = true;
     t_.bind(agreed);
     t_.jump_if(any, step.meaning.does == Does::BranchUnless, around);
     jump_to(step.index, target);
@@ -483,7 +446,7 @@ bool Emitter::write_steps() {
     auto label = labels_.find(step.index);
     const bool is_first = i == 0 || plan_.steps[i - 1].index != step.index;
     if (label != labels_.end() && is_first) {
-      t_.bind(label->second);
+      plan_.apart&& ways_.count(step.index) ? arrive(step.index) : t_.bind(label->second);
       checked_.clear();
       found_.clear();
     }
@@ -539,6 +502,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   t_.constant(nan_, 0x7fffffffu, 4);
   if (!prepare_places()) return nullptr;
   find_labels();
+  if (!find_places()) return nullptr;
   find_read();
   find_groups();
   begin_masks();
@@ -549,7 +513,7 @@ std::unique_ptr<Emitted> Emitter::run() {
     rises_.emplace(std::pair{v.steps.step, v.bytes}, rises);
   }
   find_pointers();
-  if (plan_.phase.branches || out_->goes_on) {
+  if (plan_.phase.branches || out_->goes_on || plan_.apart) {
     for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
       need(i);
       // A block may be written down before the one that it has its values from.
@@ -562,7 +526,9 @@ std::unique_ptr<Emitted> Emitter::run() {
   found_.clear();
   if (out_->goes_on) t_.bind(first_step_);
   if (!write_steps()) return nullptr;
-  out_->goes_on ? write_next_warp() : leave_at(plan_.phase.end, false);
+  out_->goes_on ? write_next_warp()
+  : plan_.apart ? finish_apart()
+                : leave_at(plan_.phase.end, false);
   write_stubs();
   t_.bind(bail_);
   if (out_->goes_on) t_.store_word(left_, t_.pass(), offsetof(Pass, left), 4);

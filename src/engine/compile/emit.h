@@ -52,12 +52,15 @@ struct Reach {
 
 struct Emitted {
   std::vector<std::byte> bytes;
-  uint32_t lanes = 0;              // of a pass
-  uint32_t row_lanes = kWarpSize;  // Plan::row_lanes
-  bool masked = false;             // Plan::masked
-  uint32_t local_stride = 0;       // Plan::local_stride
-  bool checks_itself = false;      // it needs no table, and nobody has to look at the guards
-  bool goes_on = false;            // as the warps behind it: Pass::followers
+  uint32_t lanes = 0;                      // of a pass
+  uint32_t row_lanes = kWarpSize;          // Plan::row_lanes
+  bool masked = false;                     // Plan::masked
+  uint32_t local_stride = 0;               // Plan::local_stride
+  bool apart = false;                      // Plan::apart
+  std::vector<std::unique_ptr<Op>> calls;  // Ops of the program whose results go elsewhere
+  std::vector<uint32_t> places;            // Ops: where lanes wait, by index of Pass::waiting
+  bool checks_itself = false;  // it needs no table, and nobody has to look at the guards
+  bool goes_on = false;        // as the warps behind it: Pass::followers
   std::vector<Exit> exits;  // the number that the code returns, less 1; 0: start again, interpreted
   std::vector<Guard> guards;
   std::vector<Prepared> prepared;

@@ -201,6 +201,49 @@ void Emitter::expect_variable(const Variable& v) {
   t_.release(mark);
 }
 
+// What may be read behind this Op, which has not run.
+std::vector<uint32_t> Emitter::live_at(uint32_t op) const {
+  std::vector<uint32_t> out;
+  if (plan_.apart) out = written_home();  // first: the values of the block come on top of them
+  std::set<uint32_t> in_block;            // slots that hold a value of their block
+  for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
+    const Variable& v = plan_.variables[i];
+    if (v.home || v.from >= op || v.until < op || flow_.is_apart(v.from, op)) continue;
+    in_block.insert(v.slot);
+    if (flow_.is_live(v.slot, op)) out.push_back(i);
+  }
+  if (plan_.apart) return out;
+  for (const auto& [slot, index] : plan_.home) {
+    const Variable& v = plan_.variables[index];
+    // What has not been read yet is in the frame.
+    const bool has_it = values_[index].read || !v.input;
+    if (v.written && has_it && !in_block.count(slot) && flow_.is_live(slot, op))
+      out.push_back(index);
+  }
+  return out;
+}
+
+// Where to go if a check fails of the Op that is being emitted: to the beginning, interpreted, or
+// to the Op itself if something has been stored.
+Label Emitter::bail() {
+  const bool starts_again = !has_stored_ && !(plan_.phase.stores && plan_.phase.loops);
+  if (starts_again) {
+    bails_ = true;
+    return bail_;
+  }
+  if (stubs_.empty() || stubs_.back().op != now_->resume)
+    stubs_.push_back({now_->resume, t_.label(), live_at(now_->resume)});
+  return stubs_.back().label;
+}
+
+void Emitter::write_stubs() {
+  for (const Stub& stub : stubs_) {
+    t_.bind(stub.label);
+    if (plan_.apart) t_.store_word(active_bits_, t_.pass(), offsetof(Pass, here), 4);
+    leave_with(stub.variables, {stub.op, false, true});
+  }
+}
+
 // The same as a list, for what looks from outside.
 void Emitter::list_guards() {
   for (const Variable& v : plan_.variables) {

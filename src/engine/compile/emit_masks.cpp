@@ -10,6 +10,14 @@ namespace kiln::engine {
 
 void Emitter::begin_masks() {
   if (!plan_.masked) return;
+  if (plan_.apart) {
+    active_bits_ = t_.new_word(), others_ = t_.new_word();
+    t_.load_word(active_bits_, t_.pass(), offsetof(Pass, mask), 4);
+    t_.constant_word(others_, 0);
+    for (uint32_t s = 0; s < strips_; ++s) active_.push_back(t_.new_vector());
+    make_active();
+    return;
+  }
   Reg all = t_.word(), own = t_.word();
   t_.load_word(all, t_.pass(), offsetof(Pass, mask), 4);
   t_.word_binary(Does::ShiftRight, Number::U32, own, all, first_lane_);
@@ -33,7 +41,7 @@ void Emitter::blend(uint32_t index) {
   const uint32_t halves = halves_of(v.bytes);
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h)
-      t_.blend(place_of(index, s, h), result(index, s, h), active(s, h, v.bytes));
+      t_.blend(place_of(index, s, h), result(index, s, h), active(s, h, lane_bytes(v.bytes)));
   }
 }
 
@@ -59,6 +67,226 @@ void Emitter::branch_masked(const Step& step) {
   t_.jump_if(budget_, true, labels_[target]);
   t_.jump(bail());
   t_.bind(done);
+}
+
+// Where lanes go apart at branches, the ones that are lowest in the program run and the others wait
+// at the place that they go on at, as in the interpreter: it would store in the same order. A lane
+// that goes back, to before the phase, is the lowest; all leave then.
+
+// Branches lead to these places, and lanes that leave a loop wait behind it.
+bool Emitter::find_places() {
+  if (!plan_.apart) return true;
+  done_ = t_.label();
+  const auto add = [&](uint32_t op) {
+    if (ways_.count(op)) return;
+    ways_.emplace(op, Way{out_->places.size(), t_.label()});
+    out_->places.push_back(op);
+    if (is_inside(op) && !labels_.count(op)) labels_.emplace(op, t_.label());
+  };
+  for (const Step& step : plan_.steps) {
+    if (!is_branch(step)) continue;
+    const uint32_t target = flow_.index_of(step.op.target);
+    if (target > step.index) add(target);
+    if (target <= step.index && step.meaning.does != Does::Branch) add(step.index + 1);
+  }
+  add(plan_.phase.end);
+  return out_->places.size() <= kMostPlaces;
+}
+
+int64_t Emitter::waiting_at(uint32_t op) const {
+  return static_cast<int64_t>(offsetof(Pass, waiting) + ways_.at(op).index * sizeof(uint32_t));
+}
+
+void Emitter::wait_at(uint32_t op, const Reg& lanes) {
+  Reg all = t_.word();
+  t_.load_word(all, t_.pass(), waiting_at(op), 4);
+  t_.word_binary(Does::Or, Number::U32, all, all, lanes);
+  t_.store_word(all, t_.pass(), waiting_at(op), 4);
+  if (is_inside(op)) t_.word_binary(Does::Or, Number::U32, others_, others_, lanes);
+}
+
+// From the bits.
+void Emitter::make_active() {
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark mark = t_.mark();
+    t_.bits_to_mask(active_[s], active_bits_, s * t_.vector_lanes());
+    t_.release(mark);
+  }
+}
+
+// Lanes that come from above, and those that waited here, go on together.
+void Emitter::arrive(uint32_t op) {
+  const auto way = ways_.find(op);
+  if (way == ways_.end()) return;
+  const Target::Mark mark = t_.mark();
+  Reg waited = t_.word(), none = t_.word();
+  Label join = t_.label();
+  const Label& go = labels_.at(op);
+  t_.jump_if(others_, false, go);
+  t_.jump(join);
+  t_.bind(way->second.empty);
+  t_.constant_word(active_bits_, 0);
+  t_.bind(join);
+  t_.load_word(waited, t_.pass(), waiting_at(op), 4);
+  t_.word_binary(Does::Or, Number::U32, active_bits_, active_bits_, waited);
+  t_.jump_if(active_bits_, false, next_place(op));
+  t_.jump_if(waited, false, go);
+  t_.constant_word(none, 0);
+  t_.store_word(none, t_.pass(), waiting_at(op), 4);
+  t_.word_binary(Does::Xor, Number::U32, others_, others_, waited);
+  make_active();
+  t_.bind(go);
+  t_.release(mark);
+}
+
+// Where lanes may wait that run if none does here.
+Label Emitter::next_place(uint32_t op) const {
+  const auto next = ways_.upper_bound(op);
+  return next != ways_.end() && is_inside(next->first) ? next->second.empty : done_;
+}
+
+// Those of the lanes that run, as bits; not valid: all.
+Reg Emitter::taken_of(const Step& step) {
+  if (step.meaning.does == Does::Branch) return active_bits_;
+  const bool unless = step.meaning.does == Does::BranchUnless;
+  Reg taken = t_.word();
+  if (plan_.variables[*step.a].kept == Kept::Word) {
+    t_.copy(taken, word_of(*step.a));
+  } else {
+    t_.constant_word(taken, 0);
+    for (uint32_t s = 0; s < strips_; ++s)
+      t_.mask_to_bits(taken, values_[*step.a].regs[s], s * t_.vector_lanes());
+  }
+  if (unless) t_.word_unary(Does::Not, Number::U32, taken, taken);
+  t_.word_binary(Does::And, Number::U32, taken, taken, active_bits_);
+  return taken;
+}
+
+// Those that the predicate says go on.
+void Emitter::keep_active(const Step& step, bool taken) {
+  const bool inverse = (step.meaning.does == Does::BranchUnless) == taken;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark mark = t_.mark();
+    Reg goes_on = vector_of(*step.a, s, 0);
+    if (inverse) {
+      const Reg given = goes_on;
+      t_.unary(Does::Not, Number::U32, goes_on = t_.vector(), given);
+    }
+    t_.binary(Does::And, Number::U32, active_[s], active_[s], goes_on);
+    t_.release(mark);
+  }
+}
+
+void Emitter::branch_ahead(const Step& step, uint32_t target, const Reg& taken) {
+  Reg left = t_.word();
+  t_.word_binary(Does::Xor, Number::U32, left, active_bits_, taken);
+  Label some = t_.label(), around = t_.label();
+  if (step.meaning.does != Does::Branch) {
+    t_.jump_if(taken, false, around);
+    t_.jump_if(left, true, some);
+  }
+  if (is_inside(target)) t_.jump_if(others_, false, labels_.at(target));
+  wait_at(target, active_bits_);
+  if (!is_inside(target)) t_.jump_if(others_, false, done_);
+  t_.jump(next_place(step.index));
+  t_.bind(some);
+  if (step.meaning.does != Does::Branch) {
+    wait_at(target, taken);
+    t_.copy(active_bits_, left);
+    keep_active(step, false);
+  }
+  t_.bind(around);
+}
+
+void Emitter::branch_back(const Step& step, uint32_t target, const Reg& taken) {
+  Label all = t_.label(), around = t_.label();
+  if (step.meaning.does != Does::Branch) {
+    Reg left = t_.word();
+    t_.jump_if(taken, false, around);
+    t_.word_binary(Does::Xor, Number::U32, left, active_bits_, taken);
+    t_.jump_if(left, false, all);
+    wait_at(step.index + 1, left);
+    t_.copy(active_bits_, taken);
+    keep_active(step, true);
+  }
+  t_.bind(all);
+  t_.word_add(ran_, ran_, int64_t{step.index} - target + 1);
+  t_.word_add(budget_, budget_, -1);
+  if (is_inside(target)) {
+    t_.jump_if(budget_, true, labels_.at(target));
+  } else {
+    Label used_up = t_.label();
+    t_.jump_if(budget_, false, used_up);
+    leave_apart(target, false);
+    t_.bind(used_up);
+  }
+  leave_apart(target, true);
+  t_.bind(around);
+}
+
+void Emitter::branch_apart(const Step& step) {
+  const uint32_t target = flow_.index_of(step.op.target);
+  const Reg taken = taken_of(step);
+  target > step.index ? branch_ahead(step, target, taken) : branch_back(step, target, taken);
+}
+
+// What lanes may want, wherever they wait.
+std::vector<uint32_t> Emitter::written_home() const {
+  std::vector<uint32_t> out;
+  for (const auto& [slot, index] : plan_.home) {
+    if (plan_.variables[index].written) out.push_back(index);
+  }
+  return out;
+}
+
+void Emitter::leave_apart(uint32_t target, bool backward) {
+  t_.store_word(active_bits_, t_.pass(), offsetof(Pass, here), 4);
+  leave_with(written_home(), {target, backward});
+}
+
+// Behind the last step: no lane is inside any more.
+void Emitter::finish_apart() {
+  const Target::Mark mark = t_.mark();
+  wait_at(plan_.phase.end, active_bits_);
+  t_.bind(done_);
+  t_.constant_word(active_bits_, 0);
+  leave_apart(plan_.phase.end, false);
+  t_.release(mark);
+}
+
+// For the lanes that run alone: to others the slot is something else.
+void Emitter::write_some(uint32_t index) {
+  const Variable& v = plan_.variables[index];
+  if (v.in == Slot::Predicate) {
+    Reg old = t_.word(), bits = t_.word(), own = t_.word();
+    t_.load_word(old, registers_, v.slot, 4);
+    if (v.kept == Kept::Word) {
+      t_.copy(bits, values_[index].word);
+    } else {
+      t_.constant_word(bits, 0);
+      for (uint32_t s = 0; s < strips_; ++s)
+        t_.mask_to_bits(bits, values_[index].regs[s], s * t_.vector_lanes());
+    }
+    t_.word_binary(Does::And, Number::U32, bits, bits, active_bits_);
+    t_.word_unary(Does::Not, Number::U32, own, active_bits_);
+    t_.word_binary(Does::And, Number::U32, old, old, own);
+    t_.word_binary(Does::Or, Number::U32, bits, bits, old);
+    t_.store_word(bits, registers_, v.slot, 4);
+    return;
+  }
+  const uint32_t halves = halves_of(v.bytes);
+  for (uint32_t s = 0; s < strips_; ++s) {
+    for (uint32_t h = 0; h < halves; ++h) {
+      const Target::Mark mark = t_.mark();
+      const int64_t at =
+          v.bytes < 4 ? frame_place(index, s) : int64_t{v.slot} + (s * halves + h) * vector_bytes();
+      Reg old = t_.vector();
+      v.bytes < 4 ? t_.load_small(old, registers_, at, Number::U16) : t_.load(old, registers_, at);
+      t_.blend(old, bits_of(index, s, h), active(s, h, lane_bytes(v.bytes)));
+      v.bytes < 4 ? t_.store_small(old, registers_, at, 2) : t_.store(old, registers_, at);
+      t_.release(mark);
+    }
+  }
 }
 
 // Where some branch leads to: one that became a mask leads nowhere.

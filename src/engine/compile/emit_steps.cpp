@@ -218,9 +218,16 @@ bool Emitter::call_handler(const Step& step) {
     if (from) put_in_frame(*from);
   }
   const Variable& d = plan_.variables[*step.d];
-  const Op& op = flow_.program().ops[step.index];
-  staged_.insert(d.slot);
-  t_.call(reinterpret_cast<const void*>(op.run), warp_, &op);
+  const Op* op = &flow_.program().ops[step.index];
+  uint32_t slot = d.slot;
+  if (plan_.masked && d.in != Slot::Scalar) {  // to other lanes it holds something else
+    out_->calls.push_back(std::make_unique<Op>(*op));
+    out_->calls.back()->d = slot = kScratch;
+    op = out_->calls.back().get();
+  } else {
+    staged_.insert(d.slot);
+  }
+  t_.call(reinterpret_cast<const void*>(op->run), warp_, op);
   if (d.in == Slot::Scalar) {
     if (d.kept == Kept::Splat)
       t_.load_splat(result(*step.d, 0, 0), registers_, d.slot, d.bytes);
@@ -229,15 +236,15 @@ bool Emitter::call_handler(const Step& step) {
     return true;
   }
   if (d.kept != Kept::Vector) return false;
-  if (d.bytes < 4) {  // in no loop with masks
-    read_small(*step.d);
-    return true;
-  }
   const uint32_t halves = halves_of(d.bytes);
   for (uint32_t s = 0; s < strips_; ++s) {
+    if (d.bytes < 4) {
+      t_.load_small(result(*step.d, s, 0), registers_,
+                    int64_t{slot} + int64_t{s} * t_.vector_lanes() * 2, Number::U16);
+      continue;
+    }
     for (uint32_t h = 0; h < halves; ++h)
-      t_.load(result(*step.d, s, h), registers_,
-              int64_t{d.slot} + (s * halves + h) * vector_bytes());
+      t_.load(result(*step.d, s, h), registers_, int64_t{slot} + (s * halves + h) * vector_bytes());
   }
   return true;
 }
@@ -256,7 +263,7 @@ void Emitter::put_in_frame(uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (v.home && v.input && !v.written && !staged_.count(v.slot)) return;  // it is there
   staged_.insert(v.slot);
-  write_back(index);
+  plan_.masked&& v.in != Slot::Scalar ? write_some(index) : write_back(index);
 }
 
 bool Emitter::on_vectors(const Step& step) {

@@ -76,19 +76,24 @@ Pattern2 Emitter::steps_of(const Step& step) const {
 
 // The lanes of a strip that store; nothing: all.
 std::optional<Reg> Emitter::mask_of(const Step& step, uint32_t strip) {
-  if (!step.under || plan_.variables[*step.under].kept == Kept::Word) return std::nullopt;
+  const bool has_under = step.under && plan_.variables[*step.under].kept != Kept::Word;
+  if (!has_under) return plan_.apart ? std::optional(active_[strip]) : std::nullopt;
   Reg mask = vector_of(*step.under, strip, 0);
-  if (!step.under_not) return mask;
-  Reg inverse = t_.vector();
-  t_.unary(Does::Not, Number::U32, inverse, mask);
-  return inverse;
+  if (step.under_not) {
+    const Reg given = mask;
+    t_.unary(Does::Not, Number::U32, mask = t_.vector(), given);
+  }
+  if (!plan_.apart) return mask;
+  Reg both = t_.vector();
+  t_.binary(Does::And, Number::U32, both, mask, active_[strip]);
+  return both;
 }
 
-void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset) {
+void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset,
+                         const std::optional<Reg>& mask) {
   const uint32_t bytes = memory_bytes(step), lanes = t_.vector_lanes();
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes, in_strip = lane % lanes;
   const Target::Mark temporaries = t_.mark();
-  const std::optional<Reg> mask = mask_of(step, lane / lanes);
   Label around = t_.label();
   if (mask) {
     Reg stores = t_.word();
@@ -139,12 +144,12 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
   }
   if (by_lanes || (mask && (steps.step == 0 || !is_shared || bytes == 8))) {
     for (uint32_t i = 0; i < lanes; ++i)
-      store_lane(step, strip * lanes + i, base, step.op.imm + rise(steps, strip * lanes + i));
+      store_lane(step, strip * lanes + i, base, step.op.imm + rise(steps, strip * lanes + i), mask);
     return;
   }
   if (steps.step == 0) {
     const uint32_t last = strip * lanes + lanes - 1;
-    store_lane(step, last, base, step.op.imm + rise(steps, strip * lanes));
+    store_lane(step, last, base, step.op.imm + rise(steps, strip * lanes), mask);
     return;
   }
   if (small) {
@@ -224,7 +229,7 @@ void Emitter::store_scattered(const Step& step, const Where& where) {
     else
       t_.store_word(value, address, 0, bytes);
   };
-  if (!step.under || plan_.variables[*step.under].kept == Kept::Word) {
+  if (!plan_.apart && (!step.under || plan_.variables[*step.under].kept == Kept::Word)) {
     for_each_lane(store);
     return;
   }
@@ -340,8 +345,8 @@ size_t Emitter::store_constants(size_t first, size_t end, const Reg& base) {
     const Step& step = plan_.steps[next];
     const Variable& value = plan_.variables[*step.b];
     const uint32_t own = memory_bytes(step);
-    if (!is_local(step) || step.a != begin.a || step.under || !value.is_constant || own == 8 ||
-        !is_checked_at_once(step) || step.op.imm != begin.op.imm + all || all + own > 8)
+    if (plan_.apart || !is_local(step) || step.a != begin.a || step.under || !value.is_constant ||
+        own == 8 || !is_checked_at_once(step) || step.op.imm != begin.op.imm + all || all + own > 8)
       break;
     bits |= (value.constant & ((uint64_t{1} << own * 8) - 1)) << all * 8;
     all += own;

@@ -69,6 +69,26 @@ class Emitter {
   Reg active(uint32_t strip, uint32_t half, uint32_t bytes);
   void blend(uint32_t variable);
   void branch_masked(const Step& step);
+  struct Way {  // to a place where lanes wait
+    size_t index = 0;
+    Label empty;  // to be gone to if no lane runs
+  };
+  bool find_places();
+  bool is_inside(uint32_t op) const { return op >= plan_.phase.begin && op < plan_.phase.end; }
+  int64_t waiting_at(uint32_t op) const;
+  void wait_at(uint32_t op, const Reg& lanes);
+  void make_active();
+  void arrive(uint32_t op);
+  Label next_place(uint32_t op) const;
+  Reg taken_of(const Step& step);
+  void keep_active(const Step& step, bool taken);
+  void branch_ahead(const Step& step, uint32_t target, const Reg& taken);
+  void branch_back(const Step& step, uint32_t target, const Reg& taken);
+  void branch_apart(const Step& step);
+  void leave_apart(uint32_t target, bool backward);
+  void finish_apart();
+  std::vector<uint32_t> written_home() const;
+  void write_some(uint32_t variable);
 
   // emit_steps.cpp
   bool one(const Step& step);
@@ -179,7 +199,8 @@ class Emitter {
   void store_scattered(const Step& step, const Where& where);
   size_t store_constants(size_t first, size_t end, const Reg& base);
   bool atomic(const Step& step);
-  void store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset);
+  void store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset,
+                  const std::optional<Reg>& mask);
   void put_aside(const std::vector<Reg>& vectors, int64_t at);
   void put_values_aside(uint32_t variable);
   template <class Body>
@@ -229,7 +250,10 @@ class Emitter {
   const CacheIndex& cache_index_;
   std::unique_ptr<Emitted> out_;
   uint32_t strips_ = 1;
-  std::vector<Reg> active_;  // masks by strip, of a plan with masks
+  std::vector<Reg> active_;       // masks by strip, of a plan with masks
+  Reg active_bits_, others_;      // where lanes go apart: those that run, those that wait inside
+  std::map<uint32_t, Way> ways_;  // by Op: the same
+  Label done_;
   std::vector<Value> values_;
   std::vector<std::vector<uint32_t>> last_read_;  // by step: variables
   std::vector<Reg> free_vectors_, free_words_;    // of values that nobody reads any more

@@ -115,6 +115,7 @@ void Flow::find_leaders() {
   for (uint32_t i = 0; i < program_.ops.size(); ++i) {
     if (program_.ops[i].target) leader_[index_of(program_.ops[i].target)] = true;
     if (meanings_[i] && !branches(meanings_[i])) continue;
+    leader_[i + 1] = true;  // perhaps nobody goes there
     for (uint32_t next : followers(i)) leader_[next] = true;
   }
 }

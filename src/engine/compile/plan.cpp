@@ -214,6 +214,7 @@ std::optional<bool> Planner::read_access(Step& step) {
     return step.b ? std::optional(true) : std::nullopt;
   }
   if (does == Does::Atomic) {
+    if (plan_.apart) return std::nullopt;
     step.b = read(op.b, Slot::Lanes, bytes_of(step.meaning.type));
     if (!step.b) return std::nullopt;
     if (!op.y || !flow_.is_live(op.d, step.index + 1)) return true;  // nobody wants it
@@ -283,6 +284,13 @@ bool Planner::read_step(Step& step) {
 // One block that ends in the branch back: all lanes then leave at the same place. What is read
 // behind it has to stay as it was when a lane left.
 bool Planner::find_blended() {
+  if (plan_.apart) {  // lanes wait between blocks, and keep all that is written there
+    for (const auto& [slot, index] : plan_.home) {
+      Variable& v = plan_.variables[index];
+      if (v.written && v.in != Slot::Scalar) v.blended = v.input = true;
+    }
+    return true;
+  }
   const Step& last = plan_.steps.back();
   const bool is_one_block = std::count_if(plan_.steps.begin(), plan_.steps.end(), is_branch) == 1 &&
                             is_branch(last) && last.meaning.does != Does::Branch &&
@@ -313,8 +321,9 @@ uint64_t number_of(const Plan& plan) {
     out ^= out >> 32;
   };
   add(uint64_t{plan.local_stride} << 8 | plan.row_lanes);
-  add(plan.steps.size() << 8 | uint64_t{plan.masked} << 4 | uint64_t{plan.memory_decides} << 3 |
-      uint64_t{plan.calls} << 2 | uint64_t{plan.lanes_decide} << 1 | uint64_t{plan.whole});
+  add(plan.steps.size() << 8 | uint64_t{plan.apart} << 5 | uint64_t{plan.masked} << 4 |
+      uint64_t{plan.memory_decides} << 3 | uint64_t{plan.calls} << 2 |
+      uint64_t{plan.lanes_decide} << 1 | uint64_t{plan.whole});
   for (const Variable& v : plan.variables) {
     add(uint64_t{v.slot} << 32 | static_cast<uint64_t>(v.in) << 24 |
         static_cast<uint64_t>(v.kept) << 16 | uint64_t{v.held} << 3 | uint64_t{v.blended} << 2 |

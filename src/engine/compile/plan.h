@@ -100,8 +100,9 @@ inline bool is_own(ptx::Space space) {
 // Where the interpreter goes on.
 struct Exit {
   uint32_t target = 0;
-  bool backward = false;  // the turn is used up
-  bool early = false;     // before an Op that machine code cannot run as things are
+  bool backward = false;   // the turn is used up
+  bool early = false;      // before an Op that machine code cannot run as things are
+  bool disagrees = false;  // lanes do, at a branch
 };
 
 struct Plan {
@@ -125,6 +126,8 @@ struct Plan {
   // A loop that lanes leave one after the other, or that some lanes of a warp come to: those that
   // do not run keep their values (emit_masks.cpp).
   bool masked = false;
+  // The same of any phase: lanes go apart at branches and meet again (emit_masks.cpp).
+  bool apart = false;
 };
 
 // What the code may take for granted.
@@ -134,6 +137,7 @@ struct Taken {
   // and that all lanes agree where it is compared.
   bool steps_hold = false;
   bool all_lanes = true;  // that all lanes run
+  bool apart = false;     // nothing: lanes may go apart
 };
 // Plans of one phase with the same number make the same code.
 uint64_t number_of(const Plan& plan);

@@ -16,15 +16,17 @@ class Planner {
       : flow_(flow), warp_(warp), patterns_(taken.patterns), steps_hold_(taken.steps_hold) {
     plan_.phase = phase;
     plan_.masked = masked;
+    plan_.apart = taken.apart;
     plan_.whole = flow.is_whole(phase);
     if (flow.program().narrow_rows) plan_.row_lanes = warp.block->grid->block_dim.x;
   }
 
   std::optional<Plan> run() {
     if (plan_.row_lanes < 4) return std::nullopt;  // a strip would reach over several rows
-    if (plan_.masked && plan_.phase.stores) return std::nullopt;
+    if (plan_.masked && !plan_.apart && plan_.phase.stores) return std::nullopt;
     if (!read_steps()) return std::nullopt;
-    if (plan_.masked && (has_small(plan_) || !find_blended())) return std::nullopt;
+    if (plan_.masked && !plan_.apart && has_small(plan_)) return std::nullopt;
+    if (plan_.masked && !find_blended()) return std::nullopt;
     find_wanted();
     look_at_inputs();
     if (plan_.row_lanes == kWarpSize) look_for_rows();

@@ -93,4 +93,28 @@ StandIns::~StandIns() {
   }
 }
 
+// As Warp::diverge() does, of more than two.
+const Op* go_apart(Warp& warp, std::span<const LaneGroup> groups, const LaneGroup& here,
+                   bool turn_ends) {
+  for (const LaneGroup& group : groups) {
+    if (group.lanes == warp.mask) return group.at;
+  }
+  if (here.lanes == warp.mask) return turn_ends ? warp.yield(here.at) : here.at;
+  uint32_t count = 0;
+  const auto add = [&](const LaneGroup& group) {
+    if (group.lanes == 0) return;
+    if (count++) ++warp.frame->users;
+    warp.splits.push_back(
+        {group.at, group.lanes, warp.frame, Wait::None, 0, 0, warp.current_penalty, false});
+  };
+  for (const LaneGroup& group : groups) add(group);
+  if (!turn_ends || here.lanes == 0) {
+    add(here);
+    return nullptr;
+  }
+  ++warp.frame->users;
+  warp.mask = here.lanes;
+  return warp.yield(here.at);
+}
+
 }  // namespace kiln::engine

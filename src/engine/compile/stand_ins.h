@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/compile/plan.h"
@@ -39,5 +40,15 @@ class StandIns {
   uint8_t nearest_[kWarpSize];
   alignas(64) std::byte saved_[kMostBytes];
 };
+
+// Lanes of a warp that go on at an Op.
+struct LaneGroup {
+  const Op* at = nullptr;
+  uint32_t lanes = 0;
+};
+// Machine code has left the lanes of the warp at several places, those of `here` last; `turn_ends`:
+// with the end of their turn. Returns what its handler does.
+const Op* go_apart(Warp& warp, std::span<const LaneGroup> groups, const LaneGroup& here,
+                   bool turn_ends);
 
 }  // namespace kiln::engine

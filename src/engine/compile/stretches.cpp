@@ -19,6 +19,8 @@ constexpr size_t kMostSavedBytes = 16 << 10;
 constexpr uint32_t kMissesAllowed = 16, kMissesWithoutLoops = 256;
 // So often it has to be left before other code is made as well.
 constexpr uint32_t kMissesBefore = 4;
+// One entry of so many at which lanes disagree.
+constexpr uint32_t kSeldom = 8;
 // Rounds of a loop with masks before the interpreter takes over. A turn there has 2,048.
 constexpr uint64_t kMaskedRounds = 1 << 16;
 
@@ -29,6 +31,12 @@ int64_t rise(const Pattern2& steps, uint32_t lane, uint32_t row_lanes) {
 // Its copy runs, but for the one replaced.
 const Op* touched_as(const Stretch& stretch, uint32_t op) {
   return op == stretch.phase.begin ? stretch.tiers->original(op) : &stretch.tiers->all()[op];
+}
+
+// Which regions served last: they are looked for again.
+void forget(Compiled& compiled) {
+  for (size_t i = 0; i < compiled.made->reaches.size(); ++i)
+    compiled.seen[i].store(0, std::memory_order_relaxed);
 }
 
 class Entry {
@@ -42,6 +50,9 @@ class Entry {
   // 0: it has to start again, interpreted.
   uint32_t run();
   uint64_t left = 0, ran = 0;
+  // Of lanes that go apart: as Pass has it.
+  uint32_t here = 0;
+  uint32_t waiting[kMostPlaces];
 
  private:
   bool guards_hold() const;
@@ -56,7 +67,7 @@ class Entry {
   void put_back() const;
   void begin(Pass& pass, uint32_t lane, uint64_t budget);
   uint32_t run_once();
-  void forget();
+  uint32_t run_apart();
 
   Stretch& stretch_;
   Compiled& compiled_;
@@ -213,7 +224,7 @@ uint32_t Entry::run_once() {
   begin(pass, 0, static_cast<uint64_t>(warp_.turn));
   const uint32_t exit = code(&pass);
   if (exit == 0 || made_.exits[exit - 1].early) [[unlikely]]
-    forget();
+    forget(compiled_);
   if (exit == 0) [[unlikely]]
     put_back();
   left = pass.budget;
@@ -221,12 +232,27 @@ uint32_t Entry::run_once() {
   return exit;
 }
 
-void Entry::forget() {
-  for (size_t i = 0; i < made_.reaches.size(); ++i)
-    compiled_.seen[i].store(0, std::memory_order_relaxed);
+// Any lanes, each of which may end elsewhere.
+uint32_t Entry::run_apart() {
+  const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled_.memory.begin()));
+  Pass pass;
+  begin(pass, 0, kMaskedRounds);
+  std::memset(pass.waiting, 0, sizeof pass.waiting);
+  pass.here = 0;
+  const uint32_t exit = code(&pass);
+  if (exit == 0 || made_.exits[exit - 1].early) [[unlikely]]
+    forget(compiled_);
+  if (exit == 0) [[unlikely]]
+    put_back();
+  left = static_cast<uint64_t>(warp_.turn);
+  ran = pass.ran;
+  here = pass.here;
+  std::memcpy(waiting, pass.waiting, sizeof waiting);
+  return exit;
 }
 
 uint32_t Entry::run() {
+  if (made_.apart) return run_apart();
   if (made_.lanes == kWarpSize && !made_.masked) return run_once();
   const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled_.memory.begin()));
   uint32_t exit = 0;
@@ -246,7 +272,7 @@ uint32_t Entry::run() {
     begin(pass, lane, made_.masked ? kMaskedRounds : static_cast<uint64_t>(warp_.turn));
     exit = code(&pass);
     if (exit == 0) {
-      forget();
+      forget(compiled_);
       put_back();
       return 0;
     }
@@ -309,7 +335,7 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     made->bytes = {};
     for (const Exit& exit : made->exits)
       compiled.ways.push_back({&stretch.tiers->all()[exit.target], exit.backward, exit.early,
-                               flow.is_end(exit.target)});
+                               flow.is_end(exit.target), exit.disagrees});
     compiled.made = std::move(made);
     if (compiled.made->checks_itself)
       compiled.own.store(compiled.memory.begin(), std::memory_order_release);
@@ -360,12 +386,6 @@ Compiled::State compile_timed(Stretch& stretch, Compiled& compiled, Warp& warp) 
   return exit != kRefused ? exit : run_refused(stretch, compiled, warp, pass);
 }
 
-// Which regions served last: they are looked for again.
-void forget(Compiled& compiled) {
-  for (size_t i = 0; i < compiled.made->reaches.size(); ++i)
-    compiled.seen[i].store(0, std::memory_order_relaxed);
-}
-
 void note_miss(const Stretch& stretch, Compiled& compiled, uint32_t entered) {
   const uint32_t allowed = stretch.phase.loops ? kMissesAllowed : kMissesWithoutLoops;
   const uint32_t missed = compiled.missed.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -381,8 +401,21 @@ uint32_t count_entry(Compiled& compiled) {
   return count;
 }
 
-const Op* left_by(const Compiled& compiled, uint32_t exit, Warp& warp, uint64_t left,
-                  uint64_t ran) {
+// Where lanes disagree again and again, code for that comes first from now on.
+[[gnu::cold, gnu::noinline]] void note_disagreement(Stretch& stretch, const Compiled& compiled,
+                                                    const Warp& warp) {
+  const uint32_t count = stretch.disagreed.load(std::memory_order_relaxed) + 1;
+  stretch.disagreed.store(count, std::memory_order_relaxed);
+  const bool at_once = warp.block->grid->settings.compile_after == 0;
+  if (at_once || (count >= kMissesAllowed &&
+                  count >= compiled.entered.load(std::memory_order_relaxed) / kSeldom))
+    stretch.goes_apart.store(true, std::memory_order_relaxed);
+}
+
+const Op* left_by(Stretch& stretch, const Compiled& compiled, uint32_t exit, Warp& warp,
+                  uint64_t left, uint64_t ran) {
+  if (compiled.ways[exit - 1].disagrees) [[unlikely]]
+    note_disagreement(stretch, compiled, warp);
   warp.turn = static_cast<int32_t>(left);
   warp.steps += ran;
   const Compiled::Way& way = compiled.ways[exit - 1];
@@ -421,7 +454,19 @@ const Op* left_by(const Compiled& compiled, uint32_t exit, Warp& warp, uint64_t 
     return nullptr;
   }
   *done = true;
-  return left_by(compiled, exit, warp, pass.budget, pass.ran);
+  return left_by(stretch, compiled, exit, warp, pass.budget, pass.ran);
+}
+
+// The interpreter goes on with the lanes that wait at each place, and with those that run.
+const Op* left_apart(const Stretch& stretch, const Compiled& compiled, uint32_t exit, Warp& warp,
+                     const Entry& entry) {
+  const Compiled::Way& way = compiled.ways[exit - 1];
+  const std::vector<uint32_t>& places = compiled.made->places;
+  LaneGroup groups[kMostPlaces];
+  for (size_t i = 0; i < places.size(); ++i)
+    groups[i] = {&stretch.tiers->all()[places[i]], entry.waiting[i]};
+  warp.steps += entry.ran;
+  return go_apart(warp, {groups, places.size()}, {way.next, entry.here}, way.backward);
 }
 
 // Null: the interpreter has to go on.
@@ -433,7 +478,8 @@ const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   if (exit == 0 || compiled.ways[exit - 1].early) note_miss(stretch, compiled, count);
   if (exit == 0) return nullptr;
   *done = true;
-  return left_by(compiled, exit, warp, entry.left, entry.ran);
+  if (compiled.made->apart) return left_apart(stretch, compiled, exit, warp, entry);
+  return left_by(stretch, compiled, exit, warp, entry.left, entry.ran);
 }
 
 // Compiles it where nobody has. Null: the interpreter, or other code, has to go on.
@@ -483,20 +529,36 @@ const Op* enter_stood_in(Stretch& stretch, Warp& warp, bool* done) {
   return next;
 }
 
+// There never was any code.
+bool has_none(const Compiled& compiled) {
+  return compiled.state.load(std::memory_order_acquire) == Compiled::State::Off &&
+         compiled.code_bytes.load(std::memory_order_relaxed) == 0;
+}
+
+const Op* enter_apart(Stretch& stretch, Warp& warp, bool* done) {
+  if (!warp.splits.empty() && others_are_inside(stretch, warp)) return nullptr;
+  return try_code(stretch, stretch.apart, warp, done);
+}
+
 // Some lanes are elsewhere.
 const Op* run_for_some(Stretch& stretch, Warp& warp, bool* done) {
-  if (!stretch.phase.loops) return nullptr;
-  const Op* next = try_code(stretch, stretch.some, warp, done);
-  const bool has_none =
-      stretch.some.state.load(std::memory_order_acquire) == Compiled::State::Off &&
-      stretch.some.code_bytes.load(std::memory_order_relaxed) == 0;
-  if (*done || !has_none || stretch.phase.stores) return next;
+  if (stretch.phase.loops) {
+    const Op* next = try_code(stretch, stretch.some, warp, done);
+    if (*done || !has_none(stretch.some)) return next;
+  }
+  const Op* next = enter_apart(stretch, warp, done);
+  if (*done || !has_none(stretch.apart)) return next;
+  if (!stretch.phase.loops || stretch.phase.stores) return nullptr;
   return enter_stood_in(stretch, warp, done);
 }
 
 // `from`: the first version that has not been tried.
 const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
   if (warp.mask != kFullMask) return run_for_some(stretch, warp, done);
+  if (stretch.goes_apart.load(std::memory_order_relaxed)) {
+    const Op* next = enter_apart(stretch, warp, done);
+    if (*done) return next;
+  }
   for (Compiled& each : std::span(stretch.versions).subspan(from)) {
     const Op* next = try_code(stretch, each, warp, done);
     // What has never run, or always runs, leaves nothing to the others.
@@ -513,7 +575,8 @@ const Op* run_stretch(Warp& warp, const Op* op) {
   bool done = false;
   size_t tried = 0;
   Compiled& first = stretch.versions[0];
-  if (warp.mask == kFullMask && first.own.load(std::memory_order_acquire)) [[likely]] {
+  if (warp.mask == kFullMask && first.own.load(std::memory_order_acquire) &&
+      !stretch.goes_apart.load(std::memory_order_relaxed)) [[likely]] {
     const Op* next = enter_own(stretch, first, warp, &done);
     if (done) [[likely]]
       return next;

@@ -32,6 +32,7 @@ struct Compiled {
     const Op* next;
     bool backward, early;  // as of Exit
     bool ends;             // all lanes
+    bool disagrees;        // as of Exit
   };
   std::vector<Way> ways;                  // by exit
   std::atomic<const void*> own{nullptr};  // the code, where it checks itself
@@ -48,14 +49,19 @@ struct Stretch {
   // For all lanes: values look as in the first warp, as in a later one for which that does not
   // hold, or in any way.
   Compiled versions[3];
-  Compiled some;      // of loops: for warps some of whose lanes are elsewhere
-  Compiled stood_in;  // the same, without masks (stand_ins.h)
+  Compiled some;                        // of loops: for warps some of whose lanes are elsewhere
+  Compiled stood_in;                    // the same, without masks (stand_ins.h)
+  Compiled apart;                       // for any lanes, which may go apart at branches
+  std::atomic<uint32_t> disagreed{0};   // how often lanes did, in code that leaves then
+  std::atomic<bool> goes_apart{false};  // they often do: such code comes first
 
   Stretch() {
     versions[0].taken.steps_hold = true;
     versions[2].taken.patterns = false;
     some.taken.patterns = some.taken.all_lanes = false;
     stood_in.stands_in = true;
+    apart.taken.patterns = apart.taken.all_lanes = false;
+    apart.taken.apart = true;
   }
 };
 

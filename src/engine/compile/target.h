@@ -20,6 +20,7 @@ using Reg = asmjit::BaseReg;
 using Label = asmjit::Label;
 
 constexpr size_t kSpilled = 768;
+constexpr size_t kMostPlaces = 64;
 
 // What a piece of machine code is given, for the lanes of one pass.
 struct Pass {
@@ -44,6 +45,8 @@ struct Pass {
   uint32_t local_stride;
   // Of code that goes on as the warps behind it: how many it may, and how many are left of those.
   uint32_t followers, left;
+  // Of code whose lanes go apart: those that wait at each of its places, and those that run.
+  uint32_t waiting[kMostPlaces], here;
   // Where code that goes from lane to lane in a loop puts addresses, values and results.
   alignas(64) std::byte scratch[kWarpSize * (8 + 8 + 8)];
   // And values that have no register (registers_x64.h).

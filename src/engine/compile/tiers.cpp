@@ -110,7 +110,7 @@ CompiledFacts Tiers::facts() const {
       add(each);
       is_off &= each.state.load(std::memory_order_acquire) != Compiled::State::Ready;
     }
-    for (const Compiled* each : {&stretch->some, &stretch->stood_in}) {
+    for (const Compiled* each : {&stretch->some, &stretch->stood_in, &stretch->apart}) {
       add(*each);
       out.masked += each->entered.load() - each->missed.load();
     }

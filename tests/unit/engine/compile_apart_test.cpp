@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do lanes that go apart at branches of compiled code do what they do in the interpreter? Random
+// programs of nested branches and loops that lanes leave one after the other, with stores that
+// other lanes see.
+#include <fmt/format.h>
+
+#include "compile_case.h"
+
+namespace kiln::engine {
+namespace {
+
+class Apart {
+ public:
+  explicit Apart(uint32_t seed) : random_(seed) {}
+
+  std::string text() {
+    std::string body =
+        ".shared .align 8 .b8 all[512]; .local .align 8 .b8 own[64]; .reg .f64 %d<4>;"
+        "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n];"
+        "mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.y;"
+        "mad.lo.u32 %r1, %r3, %r2, %r1; mov.u32 %r4, %ctaid.x; mad.lo.u32 %r5, %r4, 256, %r1;"
+        "mul.wide.u32 %rd5, %r5, 64; add.s64 %rd6, %rd2, %rd5; mul.wide.u32 %rd3, %r5, 4;"
+        "add.s64 %rd4, %rd1, %rd3; mov.u32 %r8, all; mov.u64 %rd8, own; mov.u32 %r10, %r1;"
+        "ld.global.u32 %r11, [%rd4]; ld.global.u32 %r12, [%rd4+64]; mov.u32 %r13, 7;"
+        "xor.b32 %r14, %r1, %r9; mov.u32 %r15, %r5; mov.f32 %f1, 0f3F800000;"
+        "cvt.rn.f32.u32 %f2, %r1; cvt.u16.u32 %rs1, %r11; cvt.rn.f64.u32 %d1, %r1;"
+        "mov.u64 %rd9, %rd5; setp.lt.u32 %p2, %r1, 9;\n";
+    const bool loops = one_of(2) == 0;
+    if (loops) body += "mov.u32 %r30, 0;\nTOP:\n";
+    for (uint32_t i = 0; i < 6; ++i) body += statement(0);
+    if (loops) {
+      body += one_of(2) ? "add.u32 %r30, %r30, 1; setp.lt.u32 %p9, %r30, 3; @%p9 bra TOP;\n"
+                        : "and.b32 %r31, %r14, 3; add.u32 %r30, %r30, 1;"
+                          "setp.le.u32 %p9, %r30, %r31; @%p9 bra TOP;\n";
+    }
+    body += "\nEND: selp.u32 %r16, 3, 5, %p2; cvt.u32.u16 %r17, %rs1; add.u32 %r16, %r16, %r17;";
+    for (uint32_t i = 0; i < 6; ++i)
+      body += fmt::format("st.global.u32 [%rd6+{}], %r1{};", i * 4, i);
+    body +=
+        "st.global.f32 [%rd6+24], %f1; st.global.f32 [%rd6+28], %f2; st.global.f64 [%rd6+32], %d1;"
+        "st.global.u64 [%rd6+40], %rd9; st.global.u32 [%rd6+48], %r16;"
+        "ld.local.u32 %r18, [own+12]; st.global.u32 [%rd6+52], %r18;"
+        "and.b32 %r19, %r1, 127; shl.b32 %r19, %r19, 2; add.u32 %r19, %r19, %r8;"
+        "ld.shared.u32 %r20, [%r19]; st.global.u32 [%rd6+56], %r20;";
+    return kernel_text("u64 p, u64 q, u32 n", body);
+  }
+
+ private:
+  uint32_t one_of(uint32_t count) { return static_cast<uint32_t>(random_()) % count; }
+  std::string any() { return fmt::format("%r1{}", one_of(6)); }
+
+  std::string compute() {
+    switch (one_of(14)) {
+      case 0:
+        return fmt::format("add.u32 {}, {}, {};", any(), any(), any());
+      case 1:
+        return fmt::format("mad.lo.u32 {}, {}, 5, {};", any(), any(), any());
+      case 2:
+        return fmt::format("xor.b32 {}, {}, {}; shr.u32 {}, {}, 3;", any(), any(), any(), any(),
+                           any());
+      case 3:
+        return "fma.rn.f32 %f1, %f2, %f1, %f2; add.f32 %f2, %f2, 0f3F000000;";
+      case 4:
+        return fmt::format("cvt.u16.u32 %rs2, {}; add.s16 %rs1, %rs1, %rs2;", any());
+      case 5:
+        return fmt::format("cvt.rn.f64.u32 %d2, {}; fma.rn.f64 %d1, %d1, %d2, %d2;", any());
+      case 6:
+        return fmt::format("popc.b32 {}, {}; brev.b32 {}, {};", any(), any(), any(), any());
+      case 7:
+        return fmt::format(
+            "and.b32 %r21, {}, 1023; mul.wide.u32 %rd10, %r21, 4;"
+            "add.s64 %rd10, %rd1, %rd10; ld.global.u32 {}, [%rd10];",
+            any(), any());
+      case 8:
+        return fmt::format("st.global.u32 [%rd6+60], {}; ld.global.u32 {}, [%rd6+60];", any(),
+                           any());
+      case 9:  // several lanes to one place
+        return fmt::format(
+            "and.b32 %r21, {}, 31; shl.b32 %r21, %r21, 2; add.u32 %r21, %r21, %r8;"
+            "st.shared.u32 [%r21], {}; ld.shared.u32 {}, [%r21];",
+            any(), any(), any());
+      case 10:
+        return fmt::format(
+            "and.b32 %r21, {}, 15; mul.wide.u32 %rd10, %r21, 4;"
+            "add.s64 %rd10, %rd8, %rd10; st.local.u32 [%rd10], {};"
+            "ld.local.u8 {}, [own+13]; st.local.u16 [own+14], {};",
+            any(), any(), any(), any());
+      case 11:
+        return fmt::format("mad.wide.u32 %rd9, {}, 3, %rd9; setp.gt.u32 %p2, {}, {};", any(), any(),
+                           any());
+      case 12:
+        return "sin.approx.f32 %f3, %f2; add.f32 %f1, %f1, %f3;";
+      default:
+        return fmt::format("selp.u32 {}, {}, {}, %p2; cvt.rn.f32.u32 %f2, {};", any(), any(), any(),
+                           any());
+    }
+  }
+
+  std::string condition(uint32_t depth) {
+    const uint32_t bit = 1u << one_of(6);
+    return one_of(5) == 0 ? fmt::format("setp.gt.u32 %p{}, %r9, 3;", 3 + depth)
+                          : fmt::format("and.b32 %r22, {}, {}; setp.eq.u32 %p{}, %r22, 0;", any(),
+                                        bit, 3 + depth);
+  }
+
+  // Of this depth at most: deeper ones only compute.
+  std::string statement(uint32_t depth) {
+    const uint32_t kind = one_of(8), label = labels_++;
+    if (depth == 3 || kind < 4) return compute() + "\n";
+    std::string out;
+    if (kind < 6) {
+      out = condition(depth) +
+            fmt::format("@{}%p{} bra E{};\n", one_of(2) ? "!" : "", 3 + depth, label);
+      for (uint32_t i = 0; i < 1 + one_of(3); ++i) out += statement(depth + 1);
+      const bool has_else = one_of(2) != 0;
+      if (has_else) out += fmt::format("bra F{};\n", label);
+      out += fmt::format("E{}:\n", label);
+      if (has_else) out += statement(depth + 1) + fmt::format("F{}:\n", label);
+      return out;
+    }
+    // A loop whose lanes have different numbers of rounds, and may leave it in the middle.
+    const uint32_t counter = 23 + depth;
+    out = fmt::format("mov.u32 %r{0}, 0; and.b32 %r3{1}, {2}, {3};\nL{4}:\n", counter, 2 + depth,
+                      any(), one_of(3) ? 3 : 0, label);
+    for (uint32_t i = 0; i < 1 + one_of(3); ++i) out += statement(depth + 1);
+    const uint32_t leaves = one_of(4);
+    if (leaves == 0) out += condition(depth) + fmt::format("@%p{} bra M{};\n", 3 + depth, label);
+    if (leaves == 1 && one_of(4) == 0)
+      out += condition(depth) + fmt::format("@%p{} bra END;\n", 3 + depth);
+    out += statement(depth + 1);
+    return out + fmt::format(
+                     "add.u32 %r{0}, %r{0}, 1; setp.le.u32 %p{1}, %r{0}, %r3{2}; @%p{1} bra "
+                     "L{3};\nM{3}:\n",
+                     counter, 3 + depth, 2 + depth, label);
+  }
+
+  std::mt19937 random_;
+  uint32_t labels_ = 0;
+};
+
+// The first word that differs, by thread and by what it is.
+std::string difference(const Ran& a, const Ran& b) {
+  for (size_t i = 0; i < a.out.size(); ++i) {
+    if (a.out[i] != b.out[i])
+      return fmt::format("thread {}, word {}: {:#x}, {:#x}", i / 16, i % 16, a.out[i], b.out[i]);
+  }
+  return "";
+}
+
+class LanesApart : public testing::TestWithParam<int> {};
+
+TEST_P(LanesApart, HaveTheSameBits) {
+  uint64_t masked = 0;
+  for (int i = 0; i < 25; ++i) {
+    const auto seed = static_cast<uint32_t>(GetParam() * 25 + i);
+    const std::string text = Apart(seed).text();
+    const KilnDim3 block = kShapes[seed % std::size(kShapes)];
+    for (uint32_t n : {1u, 6u}) {
+      const Ran compiled = run_compiled(text, block, n, "always", seed);
+      const Ran interpreted = run_compiled(text, block, n, "0", seed);
+      EXPECT_EQ(compiled.text, interpreted.text);
+      EXPECT_EQ(difference(compiled, interpreted), "") << seed << "\n" << text;
+      masked += compiled.facts.masked;
+    }
+  }
+  if (compiles()) {
+    EXPECT_GT(masked, 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, LanesApart, testing::Range(0, 6));
+
+}  // namespace
+}  // namespace kiln::engine
