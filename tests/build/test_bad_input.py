@@ -3,7 +3,7 @@
 """What does a build do with bad input? Damaged entries, disks that are full or read-only, clocks
 that are wrong, servers that die.
 
-    test_bad_input.py KILN [unittest's arguments]
+    test_bad_input.py KILN [--every N] [unittest's arguments]
 
 nvcc is the script of tests/golden/survival.py, which the host compiler stands behind; the Redis
 server is a real one.
@@ -25,6 +25,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+import one_in  # noqa: E402
 from survival import KILN, Build  # noqa: E402
 
 SECRET = "a secret of the whole team"
@@ -548,4 +549,4 @@ class Redis(Cached):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    one_in.main()

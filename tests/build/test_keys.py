@@ -3,7 +3,7 @@
 """Is everything in a key that can change a result? Each case changes one thing and looks into the
 library.
 
-    test_keys.py KILN [unittest's arguments]
+    test_keys.py KILN [--every N] [unittest's arguments]
 
 One cache for all builds of a case; nvcc and g++ are the real ones.
 """
@@ -18,6 +18,9 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+import one_in  # noqa: E402
 
 KILN = Path(sys.argv[1]).resolve()
 TINY = Path(__file__).resolve().parent / "tiny"
@@ -384,4 +387,4 @@ if __name__ == "__main__":
     if not shutil.which("nvcc"):
         sys.exit("no nvcc on PATH")
 
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    one_in.main()

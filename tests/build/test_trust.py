@@ -4,7 +4,7 @@
 
 Other users, shared places, servers, limits of the system.
 
-    test_trust.py KILN [unittest's arguments]
+    test_trust.py KILN [--every N] [unittest's arguments]
 
 nvcc is the script of tests/golden/survival.py. What needs root, a second user or a namespace is
 skipped by name elsewhere.
@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+import one_in  # noqa: E402
 from survival import KILN, Build  # noqa: E402
 
 SECRET = "a secret of the whole team"
@@ -472,4 +473,4 @@ class Limits(Cached):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
+    one_in.main()

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "damage.h"
 #include "targets.h"
 
 namespace {
@@ -15,33 +16,6 @@ using Target = bool (*)(const uint8_t*, size_t);
 
 bool feed(Target target, const std::string& input) {
   return target(reinterpret_cast<const uint8_t*>(input.data()), input.size());
-}
-
-std::string mutated(std::string input, std::mt19937& random) {
-  static const std::string kWords[] = {"%r1",  "{",   "}",    "[", "0xffffffffffffffff",
-                                       ".u64", ".v4", "%rd1", ",", ";",
-                                       "-",    ".b8", "ret"};
-  uint32_t changes = 1 + random() % 3;
-  for (uint32_t i = 0; i < changes && !input.empty(); ++i) {
-    size_t at = random() % input.size();
-    switch (random() % 5) {
-      case 0:
-        input[at] = static_cast<char>(random());
-        break;
-      case 1:
-        input.erase(at, 1 + random() % 8);
-        break;
-      case 2:
-        input.insert(at, kWords[random() % std::size(kWords)]);
-        break;
-      case 3:
-        input[at] = input[random() % input.size()];
-        break;
-      default:
-        if (random() % 8 == 0) input.resize(at);
-    }
-  }
-  return input;
 }
 
 }  // namespace
@@ -65,7 +39,7 @@ int main(int argc, char** argv) {
       return 1;
     }
     for (int i = 0; i < rounds; ++i, ++inputs)
-      launched += feed(kiln::fuzz::ptx, mutated(text, random));
+      launched += feed(kiln::fuzz::ptx, kiln::fuzz::mutated(text, random));
   }
   std::cout << inputs << " damaged inputs, " << launched
             << " of them still ran as kernels, no crash\n";

@@ -3,7 +3,7 @@
 """Does a build survive what happens to builds? Kills, interrupts, two at once, a full disk, files
 that change meanwhile.
 
-    survival.py KILN [unittest's arguments]
+    survival.py KILN [--every N] [unittest's arguments]
 
 nvcc is a script here that takes as long as a test wants; what it makes is compiled by the host
 compiler.
@@ -21,6 +21,8 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+
+import one_in
 
 KILN = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else Path()
 
@@ -370,4 +372,4 @@ class Speed(Build):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    one_in.main()

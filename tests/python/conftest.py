@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,20 @@ pytest_plugins = ["kiln.pytest_plugin"]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: run by `make test-python-long` only")
+    config.addinivalue_line("markers", "one_in(n): of the file's tests one in n is not long")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what is marked long, unless -m or a test's own name asks for it."""
+    seen: Counter[Path] = Counter()
+    for item in items:
+        # By place in the file, not by cost or by what has failed: nobody chooses.
+        rate = item.get_closest_marker("one_in")
+        if rate and not item.get_closest_marker("long"):
+            if seen[item.path] % rate.args[0]:
+                item.add_marker(pytest.mark.long)
+            seen[item.path] += 1
     if config.getoption("markexpr") or any("::" in argument for argument in config.args):
         return
     long = [item for item in items if item.get_closest_marker("long")]

@@ -19,9 +19,10 @@ from kiln._checks.timed import Checked
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "traps"))
 from traps import TRAPS
 
-pytestmark = pytest.mark.skipif(
-    torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu"
-)
+pytestmark = [
+    pytest.mark.one_in(2),
+    pytest.mark.skipif(torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu"),
+]
 QUICK = {
     "min_warm_up_s": 0.002,
     "max_warm_up_s": 0.01,

@@ -13,9 +13,10 @@ import sys
 import pytest
 import torch
 
-pytestmark = pytest.mark.skipif(
-    torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu"
-)
+pytestmark = [
+    pytest.mark.one_in(2),
+    pytest.mark.skipif(torch.cuda.is_available(), reason="times the engine; a GPU has tests/gpu"),
+]
 SPEC = "randn:f32:1024"
 
 

@@ -8,6 +8,8 @@ import kiln
 import pytest
 import torch
 
+pytestmark = pytest.mark.one_in(2)
+
 SOURCE = r"""
 #include <torch/extension.h>
 #include <map>

@@ -11,6 +11,8 @@ import kiln
 import pytest
 import torch
 
+pytestmark = pytest.mark.one_in(2)
+
 THREADS = r"""
 #include <torch/extension.h>
 int64_t most_threads() {

@@ -8,6 +8,8 @@ import kiln
 import pytest
 import torch
 
+pytestmark = pytest.mark.one_in(2)
+
 STABLE = r"""
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>

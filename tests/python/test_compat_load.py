@@ -13,6 +13,8 @@ import pytest
 import torch
 from kiln.extension import demangled, load_error
 
+pytestmark = pytest.mark.one_in(2)
+
 OPS = """#include <torch/library.h>
 int64_t twice(int64_t x) { return 2 * x; }
 TORCH_LIBRARY(NAME, m) {

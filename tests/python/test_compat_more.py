@@ -13,6 +13,8 @@ import kiln
 import pytest
 import torch
 
+pytestmark = pytest.mark.one_in(2)
+
 SOURCE = r"""
 #include <ATen/cuda/CUDABlas.h>
 #include <c10/cuda/CUDAGuard.h>

@@ -12,6 +12,8 @@ import kiln
 import pytest
 import torch
 
+pytestmark = pytest.mark.one_in(2)
+
 
 @pytest.fixture(scope="session")
 def ext(command, sources):

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_in(2)
+
 OLD_TORCH_SYMBOL = "_ZN3c104impl3cow14delete_contextEPv"  # torch 2.1's
 OLD_STRING_SYMBOL = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
 

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_in(2)
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = Path(__file__).parent / "guides"
 PAGES = [

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_in(2)
+
 KERNEL = """\
 #include <cstdio>
 __global__ void __launch_bounds__(256, 3) scale(float* p, float by, int n) {

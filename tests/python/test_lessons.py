@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from of_many import a_sample
 
+pytestmark = pytest.mark.one_in(2)
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "build" / "notebook-tools"
 LESSONS = sorted((ROOT / "docs" / "learn").glob("[0-9][0-9]-*.md"))

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from conftest import STAGE
 
-pytestmark = pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
+pytestmark = [pytest.mark.one_in(2), pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")]
 
 ENDLESS = ["wait_for_", "zeros:f32:1"]
 PROGRAM = """#include <cstdlib>

@@ -14,6 +14,8 @@ import kiln
 import pytest
 import torch
 
+pytestmark = pytest.mark.one_in(2)
+
 
 @pytest.fixture
 def x(kiln_device):

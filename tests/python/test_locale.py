@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_in(3)
+
 LOCALES = {
     "de_DE.UTF-8": ("de_DE", "UTF-8"),
     "tr_TR.UTF-8": ("tr_TR", "UTF-8"),

@@ -13,6 +13,8 @@ from of_many import a_sample
 import kiln
 from kiln._fakes.syntax import CALLS_OF_INTS, DTYPES
 
+pytestmark = pytest.mark.one_in(2)
+
 HEAD = "#include <kiln/op.h>\nusing namespace kiln;\n"
 LIKE = '.fake("like(a)");\n'
 BODY = "{ return empty_like(a); }\n"

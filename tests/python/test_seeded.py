@@ -18,6 +18,7 @@ import kiln
 from kiln.errors import Mismatch
 
 pytestmark = [
+    pytest.mark.one_in(2),
     pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc"),
     pytest.mark.skipif(torch.cuda.is_available(), reason="the checkers watch the engine"),
 ]

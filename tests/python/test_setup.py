@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_in(2)
+
 SHELLS = [shell for shell in ("bash", "zsh") if shutil.which(shell)]
 
 

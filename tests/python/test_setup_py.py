@@ -15,6 +15,8 @@ from pathlib import Path
 import kiln
 import pytest
 
+pytestmark = pytest.mark.one_in(2)
+
 SETUP = """
 from setuptools import setup
 from kiln import BuildExtension, CUDAExtension

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_in(2)
+
 FATES = {
     0: "checked", 1: "wrong", 2: "crashed", 3: "hung", 4: "crashed", 5: "pruned", 6: "unbuildable",
     7: "pruned",

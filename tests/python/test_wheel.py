@@ -24,6 +24,8 @@ import kiln as package
 import pytest
 from kiln.command import find_command
 
+pytestmark = pytest.mark.one_in(2)
+
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = Path(package.cmake_prefix_path).parent
 SOURCE = """

@@ -41,7 +41,7 @@ constexpr uint64_t kRelative = 8;
 #endif
 
 // One fat binary in the section, and what takes its place.
-struct Place {
+struct Span {
   uint64_t at, bytes;
   std::string_view after;
   // What follows stays aligned as it was.
@@ -59,7 +59,7 @@ class Library {
   Result<std::string> swapped(const std::vector<FatSwap>& swaps) {
     CHECK_OK(read_segments());
     CHECK_OK(read_fat_section());
-    std::vector<Place> places;
+    std::vector<Span> places;
     bool fits = true;
     for (const FatSwap& swap : swaps) {
       std::string_view content = std::string_view(bytes_).substr(section_.offset, section_.bytes);
@@ -70,12 +70,12 @@ class Library {
       fits &= swap.after.size() <= swap.before.size();
     }
     std::sort(places.begin(), places.end(),
-              [](const Place& a, const Place& b) { return a.at < b.at; });
+              [](const Span& a, const Span& b) { return a.at < b.at; });
     if (!fits) {
       CHECK_OK(move_section(places));
       return std::move(bytes_);
     }
-    for (const Place& place : places) {
+    for (const Span& place : places) {
       char* to = bytes_.data() + section_.offset + place.at;
       std::memcpy(to, place.after.data(), place.after.size());
       std::memset(to + place.after.size(), 0, place.bytes - place.after.size());
@@ -145,11 +145,11 @@ class Library {
   // addresses, made of that of fat_object's spare note, which alone is aligned by 8: by other notes
   // op libraries know each other. Segments to load are in the order of their addresses: the note's
   // row must come last.
-  Status move_section(const std::vector<Place>& places) {
+  Status move_section(const std::vector<Span>& places) {
     std::string content;
     uint64_t copied = 0;
     std::vector<uint64_t> moved;  // where each of `places` is now
-    for (const Place& place : places) {
+    for (const Span& place : places) {
       content.append(bytes_, section_.offset + copied, place.at - copied);
       moved.push_back(content.size());
       content += place.after;
@@ -182,7 +182,7 @@ class Library {
     return {};
   }
 
-  Status point_to(const std::vector<Place>& places, const std::vector<uint64_t>& moved,
+  Status point_to(const std::vector<Span>& places, const std::vector<uint64_t>& moved,
                   uint64_t new_address) {
     uint64_t table = 0, bytes = 0;
     for (const Segment& segment : segments_) {

@@ -16,7 +16,7 @@ extern "C" const KilnEngine* kiln_engine(uint32_t);
 
 namespace {
 
-const char* const kText = R"(.version 9.0
+const char* const kForkText = R"(.version 9.0
 .target sm_90
 .address_size 64
 .visible .entry count(.param .u64 p)
@@ -42,7 +42,7 @@ int call(const char* name, Arguments... arguments) {
 // error.
 bool use_everything() {
   const KilnEngine* engine = kiln_engine(KILN_ENGINE_ABI_VERSION);
-  Fatbin fatbin(kText);
+  Fatbin fatbin(kForkText);
   int key = 0;
   void* image = engine->register_image(&fatbin.wrapper);
   engine->register_function(image, &key, "count");

@@ -13,12 +13,12 @@ namespace {
 using testing::HasSubstr;
 
 // %r4: the index in the grid; %rd4: the address of its element of 4 bytes at `p`.
-constexpr const char* kIndex =
+constexpr const char* kHoistIndex =
     "ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;\n"
     "mad.lo.s32 %r4, %r1, %r2, %r3; mul.wide.s32 %rd2, %r4, 4; add.s64 %rd4, %rd1, %rd2;\n";
 
 TEST(NextWarp, FaultNamesItsOwnThread) {
-  Session session(kernel_text("u64 p", std::string(kIndex) + "st.global.u32 [%rd4], %r4;"));
+  Session session(kernel_text("u64 p", std::string(kHoistIndex) + "st.global.u32 [%rd4], %r4;"));
   std::vector<uint32_t> out(256 + 200);
   LaunchOutcome outcome = session.launch("k", {{2, 1, 1}, {256, 1, 1}}, session.allow(out, "out"));
   EXPECT_EQ(outcome.code, kIllegalAddress);
@@ -30,7 +30,7 @@ TEST(NextWarp, WaitsForALaterOne) {
   // Warp 2 waits for what warp 5 stores; the others pass by.
   Session session(kernel_text(
       "u64 p",
-      std::string(kIndex) +
+      std::string(kHoistIndex) +
           "shr.u32 %r5, %r3, 5; setp.ne.u32 %p1, %r5, 2; @%p1 bra PASS;\n"
           "SPIN: ld.volatile.global.u32 %r6, [%rd1+640]; setp.eq.u32 %p2, %r6, 0; @%p2 bra SPIN;\n"
           "PASS: add.s32 %r7, %r4, 1; st.volatile.global.u32 [%rd4], %r7;"));
@@ -44,7 +44,7 @@ TEST(NextWarp, DivergesByItself) {
   // In each warp another lane goes its own way; the last warp has 10 lanes.
   Session session(kernel_text(
       "u64 p",
-      std::string(kIndex) +
+      std::string(kHoistIndex) +
           "and.b32 %r5, %r3, 31; shr.u32 %r6, %r3, 5; setp.eq.u32 %p1, %r5, %r6; @%p1 bra OTHER;\n"
           "st.global.u32 [%rd4], %r4; bra END; OTHER: neg.s32 %r7, %r4; st.global.u32 [%rd4], %r7; "
           "END:"));
@@ -62,7 +62,7 @@ TEST(NextWarp, DivergesByItself) {
 TEST(Blocks, AreEachRunOnce) {
   // More of them than the threads take at a time, in numbers that do not divide.
   Session session(kernel_text(
-      "u64 p", std::string(kIndex) +
+      "u64 p", std::string(kHoistIndex) +
                    "ld.global.u32 %r5, [%rd4]; add.s32 %r5, %r5, 1; st.global.u32 [%rd4], %r5;"));
   for (uint32_t blocks : {33u, 2049u, 20011u}) {
     std::vector<uint32_t> out(size_t{blocks} * 64);

@@ -63,7 +63,7 @@ const char* const kText = R"(.version 9.0
 }
 )";
 
-constexpr uint32_t kBlocks = 40, kThreads = 64;
+constexpr uint32_t kPressureBlocks = 40, kThreads = 64;
 
 // A library and the runtime functions that a program would call.
 class Pressure : public testing::Test {
@@ -90,20 +90,22 @@ class Pressure : public testing::Test {
     what.struct_bytes = sizeof what;
     what.flags = flags;
     what.host_function = &key;
-    what.grid = {kBlocks, 1, 1};
+    what.grid = {kPressureBlocks, 1, 1};
     what.block = {kThreads, 1, 1};
     what.arguments = arguments;
-    KilnRegion region{to, kBlocks * kThreads * 4, "x", 1};
+    KilnRegion region{to, kPressureBlocks * kThreads * 4, "x", 1};
     what.regions = &region;
     what.region_count = what.check_memory = 1;
     return engine->launch(&what);
   }
   static std::vector<uint32_t> wanted() {
-    std::vector<uint32_t> out(kBlocks * kThreads);
+    std::vector<uint32_t> out(kPressureBlocks * kThreads);
     std::iota(out.begin(), out.end(), 0u);
     return out;
   }
-  static std::vector<uint32_t> nothing() { return std::vector<uint32_t>(kBlocks * kThreads, ~0u); }
+  static std::vector<uint32_t> nothing() {
+    return std::vector<uint32_t>(kPressureBlocks * kThreads, ~0u);
+  }
 
   const KilnEngine* engine = kiln_engine(KILN_ENGINE_ABI_VERSION);
   Fatbin fatbin{kText};
@@ -152,7 +154,7 @@ TEST_F(Pressure, AProgramsLaunchWithoutMemoryIsReportedByEveryCallThatWaits) {
   void* image = load();
   uint32_t* device = nullptr;
   ASSERT_EQ(call<int(void**, size_t)>("cudaMalloc", reinterpret_cast<void**>(&device),
-                                      kBlocks * kThreads * 4),
+                                      kPressureBlocks * kThreads * 4),
             0);
   uint64_t first = 0, reported = 0;
   for (bool missed = false; !missed; ++first) {

@@ -13,8 +13,8 @@ Error wrong(const std::string& source, const std::string& where, std::string why
           "op, args, axes, vary, defines, bytes, flops, against, expect: see kiln docs bench"};
 }
 
-const std::vector<std::string> kKeys = {"op",      "args",  "axes",  "vary",  "defines",
-                                        "against", "bytes", "flops", "expect"};
+const std::vector<std::string> kCaseKeys = {"op",      "args",  "axes",  "vary",  "defines",
+                                            "against", "bytes", "flops", "expect"};
 
 // An axis that changes nothing would time the same case again and again.
 Status check_used(const BenchPlan& plan) {
@@ -86,7 +86,7 @@ Result<BenchPlan> plan_of(const std::string& name, const Json& table, const std:
           axes_of(value, key != "axes", source, where + "." + key));
       plan.axes.insert(plan.axes.end(), axes.begin(), axes.end());
     } else {
-      const auto meant = text::closest(key, kKeys);
+      const auto meant = text::closest(key, kCaseKeys);
       return wrong(source, where,
                    fmt::format("unknown key '{}'{}", key,
                                meant ? fmt::format("; did you mean {}?", *meant) : ""));

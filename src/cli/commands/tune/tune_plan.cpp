@@ -44,7 +44,7 @@ bool number_of(const Json& value, std::optional<T>& to) {
   return true;
 }
 
-constexpr Key kKeys[] = {
+constexpr Key kPlanKeys[] = {
     {"op", [](const Json& v, TuneWords& w) { return text_of(v, w.op); }},
     {"args", [](const Json& v, TuneWords& w) { return texts_of(v, w.arguments); }},
     {"check_args", [](const Json& v, TuneWords& w) { return texts_of(v, w.check); }},
@@ -66,11 +66,11 @@ Result<TuneWords> words_of(const Json& json, const Table& table) {
   TuneWords words;
   if (!json.is_object()) return table.wrong("it must be a table");
   std::vector<std::string> names = {"vary", "where"};
-  for (const Key& key : kKeys) names.emplace_back(key.name);
+  for (const Key& key : kPlanKeys) names.emplace_back(key.name);
   for (const auto& [name, value] : json.items()) {
     if (name == "vary" || name == "where") continue;
     const Key* known = nullptr;
-    for (const Key& key : kKeys)
+    for (const Key& key : kPlanKeys)
       if (name == key.name) known = &key;
     if (!known) {
       const auto meant = text::closest(name, names);
