@@ -151,6 +151,7 @@ bool Cursor::declarator(Variable* variable) {
         return fail_at(token, "an alignment must be a power of two");
       variable->align = static_cast<uint32_t>(align);
     } else if (token.text == "v2" || token.text == "v4" || token.text == "v8") {
+      if (typed) return fail_at(token, "the length of a vector comes before its type");
       variable->vector = static_cast<uint32_t>(token.text[1] - '0');
     } else if (token.text == "ptr") {
       // `.ptr .global .align 16`: what a pointer parameter points to; nothing here depends on it.
@@ -171,13 +172,13 @@ bool Cursor::declarator(Variable* variable) {
       typed = true;
     } else if (auto type = type_named(token.text)) {
       variable->type = *type;
-      variable->align = std::max(variable->align, bytes_of(*type) * variable->vector);
       typed = true;
     } else {
       return fail_at(token, "not a type or attribute of a variable");
     }
   }
   if (!typed) return fail("expected a type");
+  variable->align = std::max(variable->align, bytes_of(variable->type) * variable->vector);
   variable->line = current_.line;
   if (!expect_word(&variable->name)) return false;
   while (accept('[')) {

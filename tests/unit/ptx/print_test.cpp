@@ -120,6 +120,15 @@ TEST(Print, WithoutATarget) {
   EXPECT_TRUE(parse_module(*text));
 }
 
+TEST(Print, AlignmentWhereverItWasWritten) {
+  const std::string head = ".version 9.0\n.target sm_90\n";
+  // As ptxas: a vector's length stands before its type.
+  EXPECT_FALSE(parse_module(head + ".global .u32 .v4 a;\n"));
+  const std::string once = printed(head + ".global .f64 .align 4 a;\n.global .v4 .u32 b;\n");
+  EXPECT_EQ(printed(once), once);
+  EXPECT_NE(once.find(".align 16 .v4 .u32 b"), once.npos) << once;
+}
+
 TEST(Print, KernelsOfACompiler) {
   uint32_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(KILN_TEST_DATA "/ptx/kernels")) {
