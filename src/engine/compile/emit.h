@@ -39,6 +39,8 @@ struct Prepared {
   uint64_t bytes = 0;
 };
 
+constexpr uint32_t kNoRoot = ~uint32_t{0};
+
 // An address that changes: the table has the begin and the size of what it may reach, and how far
 // that lies from there in this process.
 struct Reach {
@@ -48,6 +50,10 @@ struct Reach {
   bool writes;
   bool optional;       // used behind a branch alone
   uint32_t align = 1;  // that the memory itself has to have
+  // The slot of the pointer that addresses are made of, and whether it has one for each lane;
+  // kNoRoot: not known.
+  uint32_t root = kNoRoot;
+  bool root_has_lanes = false;
 };
 
 struct Emitted {

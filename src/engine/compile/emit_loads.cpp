@@ -40,7 +40,8 @@ bool Emitter::prepare_places() {
                 is_behind_branch(step)};
     if (!of_header) {
       const Variable& v = plan_.variables[*step.a];
-      if (!v.home || v.written || (v.kept != Kept::Word && v.kept != Kept::Steps)) continue;
+      const bool is_known = v.kept == Kept::Word || (v.kept == Kept::Steps && !plan_.some);
+      if (!v.home || v.written || !is_known) continue;
       at.in = v.in;
       at.steps = v.steps;
     }
@@ -146,6 +147,7 @@ Reg Emitter::pointer_of(uint32_t prepared) {
 // Does one check do for all lanes? They are aligned if the first is, and lie between two ends.
 bool Emitter::is_checked_at_once(const Step& step) const {
   const Variable& v = plan_.variables[*step.a];
+  if (plan_.some && v.kept == Kept::Steps) return false;
   const auto rises = static_cast<uint64_t>(v.steps.step | v.steps.row_step);
   return v.kept != Kept::Vector && (rises & (step.align - 1)) == 0;
 }
@@ -310,6 +312,10 @@ Reach& Emitter::reach_of(const Step& step) {
         break;
     }
     if (index == out_->reaches.size()) {
+      const Variable& pointer = plan_.variables[root];
+      const bool is_there = !is_own(at.space) && pointer.home && pointer.input &&
+                            pointer.bytes == 8 && pointer.in != Slot::Header;
+      if (is_there) at.root = pointer.slot, at.root_has_lanes = pointer.in == Slot::Lanes;
       out_->reaches.push_back(at);
       roots_.push_back(root);
     }

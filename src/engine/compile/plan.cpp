@@ -199,7 +199,11 @@ std::optional<bool> Planner::read_access(Step& step) {
       return std::nullopt;
     plan_.local_stride = warp_.local_stride;
   }
-  if (has_header) {
+  if (has_header && plan_.some) {
+    step.a = read(op.a, Slot::Header, op.x & kAddress32 ? 4 : 8);
+    if (!step.a) return std::nullopt;
+    step.place.variable = *step.a;
+  } else if (has_header) {
     step.place.of = Place::Of::Header;
     step.place.header = op.a;
   } else {
@@ -284,7 +288,8 @@ bool Planner::read_step(Step& step) {
 // One block that ends in the branch back: all lanes then leave at the same place. What is read
 // behind it has to stay as it was when a lane left.
 bool Planner::find_blended() {
-  if (plan_.apart) {  // lanes wait between blocks, and keep all that is written there
+  if (plan_.apart) {              // lanes wait between blocks, and keep all that is written there
+    if (all_lanes_) return true;  // see find_parted()
     for (const auto& [slot, index] : plan_.home) {
       Variable& v = plan_.variables[index];
       if (v.written && v.in != Slot::Scalar) v.blended = v.input = true;
@@ -304,8 +309,75 @@ bool Planner::find_blended() {
   return true;
 }
 
+// The Ops that only some lanes may run: those between a branch at which lanes go apart and where
+// they meet again. Lanes that leave the phase never come back, so the others stay together.
+std::vector<bool> Planner::parted_ops(std::vector<uint32_t>* leaves) const {
+  const Phase& phase = plan_.phase;
+  struct Range {
+    uint32_t begin, end;
+  };
+  std::vector<Range> ranges;
+  const auto is_inside = [&](uint32_t op) { return op >= phase.begin && op < phase.end; };
+  const auto leave = [&](uint32_t op) {
+    if (std::find(leaves->begin(), leaves->end(), op) == leaves->end()) leaves->push_back(op);
+  };
+  for (const Step& step : plan_.steps) {
+    if (!is_branch(step) || !step.a || plan_.variables[*step.a].kept != Kept::Vector) continue;
+    const uint32_t target = flow_.index_of(step.op.target);
+    if (!is_inside(target))
+      leave(target);
+    else
+      ranges.push_back(target > step.index ? Range{step.index + 1, target}
+                                           : Range{target, step.index + 1});
+  }
+  // A branch of such a range leads out of it: the range reaches as far.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Range& range : ranges) {
+      for (const Step& step : plan_.steps) {
+        if (!is_branch(step) || step.index < range.begin || step.index >= range.end) continue;
+        const uint32_t target = flow_.index_of(step.op.target);
+        if (!is_inside(target)) {
+          leave(target);
+        } else if (target < range.begin || target > range.end) {
+          range = {std::min(range.begin, target), std::max(range.end, target)};
+          changed = true;
+        }
+      }
+    }
+  }
+  std::vector<bool> out(phase.end - phase.begin, false);
+  for (const Range& range : ranges) {
+    for (uint32_t op = range.begin; op < range.end; ++op) out[op - phase.begin] = true;
+  }
+  return out;
+}
+
+// Where all lanes begin together, what is written while they are together needs no masks, and may
+// be one value or rise by a step. True: some variable that was taken for such a one is not.
+bool Planner::find_parted() {
+  if (!plan_.apart || !all_lanes_) return false;
+  std::vector<uint32_t> leaves;
+  const std::vector<bool> parted = parted_ops(&leaves);
+  bool changed = false;
+  const auto blend = [&](uint32_t index) {
+    Variable& v = plan_.variables[index];
+    if (!v.home || v.in == Slot::Scalar || v.blended) return;
+    v.blended = v.input = changed = true;
+  };
+  for (const Step& step : plan_.steps) {
+    if (step.d && parted[step.index - plan_.phase.begin]) blend(*step.d);
+  }
+  for (const auto& [slot, index] : plan_.home) {
+    const auto is_live = [&, slot = slot](uint32_t op) { return flow_.is_live(slot, op); };
+    if (plan_.variables[index].written && std::any_of(leaves.begin(), leaves.end(), is_live))
+      blend(index);
+  }
+  return changed;
+}
+
 std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, Taken taken) {
-  if (!taken.all_lanes) return Planner(flow, phase, warp, true, taken).run();
+  if (!taken.all_lanes || taken.apart) return Planner(flow, phase, warp, true, taken).run();
   std::optional<Plan> plan = Planner(flow, phase, warp, false, taken).run();
   if (!plan || !plan->lanes_decide) return plan;
   // Masks cost no more than to see whether lanes agree, and need not have all of them at once; but
@@ -321,8 +393,8 @@ uint64_t number_of(const Plan& plan) {
     out ^= out >> 32;
   };
   add(uint64_t{plan.local_stride} << 8 | plan.row_lanes);
-  add(plan.steps.size() << 8 | uint64_t{plan.apart} << 5 | uint64_t{plan.masked} << 4 |
-      uint64_t{plan.memory_decides} << 3 | uint64_t{plan.calls} << 2 |
+  add(plan.steps.size() << 8 | uint64_t{plan.some} << 6 | uint64_t{plan.apart} << 5 |
+      uint64_t{plan.masked} << 4 | uint64_t{plan.memory_decides} << 3 | uint64_t{plan.calls} << 2 |
       uint64_t{plan.lanes_decide} << 1 | uint64_t{plan.whole});
   for (const Variable& v : plan.variables) {
     add(uint64_t{v.slot} << 32 | static_cast<uint64_t>(v.in) << 24 |

@@ -126,8 +126,9 @@ struct Plan {
   // A loop that lanes leave one after the other, or that some lanes of a warp come to: those that
   // do not run keep their values (emit_masks.cpp).
   bool masked = false;
-  // The same of any phase: lanes go apart at branches and meet again (emit_masks.cpp).
-  bool apart = false;
+  // The same of any phase: lanes go apart at branches and meet again (emit_masks.cpp). `some`: the
+  // others may have no memory where base and step lead to.
+  bool apart = false, some = false;
 };
 
 // What the code may take for granted.

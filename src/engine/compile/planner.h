@@ -13,10 +13,15 @@ namespace kiln::engine {
 class Planner {
  public:
   Planner(const Flow& flow, const Phase& phase, Warp& warp, bool masked, Taken taken)
-      : flow_(flow), warp_(warp), patterns_(taken.patterns), steps_hold_(taken.steps_hold) {
+      : flow_(flow),
+        warp_(warp),
+        patterns_(taken.patterns),
+        steps_hold_(taken.steps_hold),
+        all_lanes_(taken.all_lanes) {
     plan_.phase = phase;
     plan_.masked = masked;
     plan_.apart = taken.apart;
+    plan_.some = taken.apart && !taken.all_lanes;
     plan_.whole = flow.is_whole(phase);
     if (flow.program().narrow_rows) plan_.row_lanes = warp.block->grid->block_dim.x;
   }
@@ -31,6 +36,11 @@ class Planner {
     look_at_inputs();
     if (plan_.row_lanes == kWarpSize) look_for_rows();
     if (!infer()) return std::nullopt;
+    while (find_parted()) {
+      for (Variable& v : plan_.variables) v.kept = Kept::Unknown, v.steps = {};
+      look_at_inputs();
+      if (!infer()) return std::nullopt;
+    }
     find_lazy();
     find_clean();
     return std::move(plan_);
@@ -90,6 +100,8 @@ class Planner {
   bool takes_over_stores(const Step& step);
   bool computes_along(uint32_t begin, uint32_t end) const;
   bool find_blended();
+  bool find_parted();
+  std::vector<bool> parted_ops(std::vector<uint32_t>* leaves) const;
   void find_wanted();
   void look_at_inputs();
   void look_for_rows();
@@ -115,7 +127,7 @@ class Planner {
   const Flow& flow_;
   Warp& warp_;
   Plan plan_;
-  bool patterns_, steps_hold_;
+  bool patterns_, steps_hold_, all_lanes_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> scalars_;  // by slot and bytes: only read
   std::map<uint32_t, uint32_t> current_;  // by slot: what it holds inside of a block
   uint32_t block_end_ = 0;

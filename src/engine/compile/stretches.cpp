@@ -2,6 +2,7 @@
 #include "engine/compile/stretches.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <ctime>
 #include <optional>
@@ -12,8 +13,6 @@
 namespace kiln::engine {
 namespace {
 
-constexpr size_t kMostWords = 96;  // of a table
-constexpr size_t kMostSavedBytes = 16 << 10;
 // A stretch whose code is mostly left again at once is worth nothing. Without a loop that costs
 // little, and warps at the border of an image come one after the other.
 constexpr uint32_t kMissesAllowed = 16, kMissesWithoutLoops = 256;
@@ -26,11 +25,6 @@ constexpr uint64_t kMaskedRounds = 1 << 16;
 
 int64_t rise(const Pattern2& steps, uint32_t lane, uint32_t row_lanes) {
   return steps.step * int64_t{lane % row_lanes} + steps.row_step * int64_t{lane / row_lanes};
-}
-
-// Its copy runs, but for the one replaced.
-const Op* touched_as(const Stretch& stretch, uint32_t op) {
-  return op == stretch.phase.begin ? stretch.tiers->original(op) : &stretch.tiers->all()[op];
 }
 
 // Which regions served last: they are looked for again.
@@ -62,6 +56,7 @@ class Entry {
   }
   bool place(const Prepared& at, uint64_t* pointer);
   bool reach(size_t index, uint64_t* words);
+  uint64_t root_of(const Reach& at) const;
   static bool none(const Reach& at, uint64_t* words);
   bool is_inside(uint32_t op, uint64_t first, uint64_t bytes, bool writes);
   void put_back() const;
@@ -161,8 +156,9 @@ bool Entry::reach(size_t index, uint64_t* words) {
     Worker::CachedRegion& cached = touched_by(at.op);
     std::atomic<uint64_t>& seen = compiled_.seen[index];
     const uint64_t last = seen.load(std::memory_order_relaxed);
-    if (last && (last < cached.begin || last >= cached.end)) {
-      if (auto region = warp_.block->grid->memory.find(last, 1, at.writes))
+    const uint64_t wanted = last ? last : root_of(at);
+    if (wanted && (wanted < cached.begin || wanted >= cached.end)) {
+      if (auto region = warp_.block->grid->memory.find(wanted, 1, at.writes))
         cached = {region->begin, region->end, region->writable};
     }
     // Else the interpreter has not been there yet, or it is about to find a fault.
@@ -176,6 +172,16 @@ bool Entry::reach(size_t index, uint64_t* words) {
   words[1] = size - at.span;
   words[2] = move;
   return true;
+}
+
+// Where nobody has been yet, or the note is another Op's, memory is expected where the pointer
+// points to that addresses are made of; every second time, in case that is wrong. 0: not known.
+uint64_t Entry::root_of(const Reach& at) const {
+  if (at.root == kNoRoot || compiled_.missed.load(std::memory_order_relaxed) % 2) return 0;
+  uint64_t pointer;
+  const size_t lane = at.root_has_lanes ? static_cast<size_t>(std::countr_zero(warp_.mask)) : 0;
+  std::memcpy(&pointer, warp_.registers + at.root + lane * sizeof pointer, sizeof pointer);
+  return pointer;
 }
 
 bool Entry::prepare() {
@@ -280,85 +286,6 @@ uint32_t Entry::run() {
     ran = pass.ran;
   }
   return exit;
-}
-
-// What the lanes that are elsewhere hold is looked at as if they stood in for others already.
-std::optional<Plan> plan_for(const Stretch& stretch, Compiled& compiled, Warp& warp) {
-  const Flow& flow = stretch.tiers->flow();
-  std::optional<Plan> plan = make_plan(flow, stretch.phase, warp, compiled.taken);
-  if (!plan || !compiled.stands_in) return plan;
-  compiled.stand_ins = stand_in_slots(*plan);
-  if (compiled.stand_ins.empty()) return std::nullopt;
-  const StandIns here(warp, compiled.stand_ins);
-  plan = make_plan(flow, stretch.phase, warp, compiled.taken);
-  if (!plan || stand_in_slots(*plan).size() != compiled.stand_ins.size()) return std::nullopt;
-  return plan;
-}
-
-// Is there such code already? What it takes for granted did not hold, and would not again.
-bool is_made(const Stretch& stretch, const Compiled& compiled) {
-  if (compiled.stands_in) return false;
-  return std::any_of(std::begin(stretch.versions), std::end(stretch.versions),
-                     [&](const Compiled& other) {
-                       const Compiled::State state = other.state.load(std::memory_order_acquire);
-                       return &other != &compiled && other.plan == compiled.plan &&
-                              (state == Compiled::State::Ready || state == Compiled::State::Off);
-                     });
-}
-
-// False: it cannot be compiled.
-bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
-  try {
-    const Flow& flow = stretch.tiers->flow();
-    std::optional<Plan> plan = plan_for(stretch, compiled, warp);
-    if (!plan) return false;
-    compiled.plan = number_of(*plan);
-    if (is_made(stretch, compiled)) return false;
-    // Whoever asks for compiled code from the first block on (a test) gets all of it.
-    const bool has_to_pay = warp.block->grid->settings.compile_after != 0;
-    if (has_to_pay && !may_pay(*plan)) return false;
-    const CacheIndex cache_index = [&](uint32_t op) {
-      Worker& worker = *warp.worker;
-      return static_cast<uint32_t>(&worker.cached(touched_as(stretch, op)) -
-                                   &worker.cached(nullptr));
-    };
-    auto made = emit(flow, *plan, cache_index);
-    if (!made || (has_to_pay && !pays(*plan, *made))) return false;
-    size_t saved = 0;
-    for (const Emitted::Saved& each : made->saved) saved += each.bytes;
-    if (saved > kMostSavedBytes || made->prepared.size() + 3 * made->reaches.size() > kMostWords)
-      return false;
-    compiled.refused = !compiled.memory.fill(made->bytes);
-    if (compiled.refused) return false;
-    compiled.code_bytes = made->bytes.size();
-    compiled.seen = std::make_unique<std::atomic<uint64_t>[]>(made->reaches.size());
-    made->bytes = {};
-    for (const Exit& exit : made->exits)
-      compiled.ways.push_back({&stretch.tiers->all()[exit.target], exit.backward, exit.early,
-                               flow.is_end(exit.target), exit.disagrees});
-    compiled.made = std::move(made);
-    if (compiled.made->checks_itself)
-      compiled.own.store(compiled.memory.begin(), std::memory_order_release);
-  } catch (...) {
-    return false;  // no memory: the interpreter goes on
-  }
-  return true;
-}
-
-// Of this thread: others may run on its core meanwhile.
-uint64_t cpu_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-Compiled::State compile_timed(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
-  const uint64_t begin = cpu_ns();
-  const Compiled::State state =
-      compile(stretch, compiled, warp) ? Compiled::State::Ready : Compiled::State::Off;
-  compiled.compiling_ns = cpu_ns() - begin;
-  compiled.state.store(state, std::memory_order_release);
-  return state;
 }
 
 // Of code that checks itself.
@@ -537,6 +464,13 @@ bool has_none(const Compiled& compiled) {
 
 const Op* enter_apart(Stretch& stretch, Warp& warp, bool* done) {
   if (!warp.splits.empty() && others_are_inside(stretch, warp)) return nullptr;
+  if (warp.mask == kFullMask) {
+    const Op* next = try_code(stretch, stretch.apart_all, warp, done);
+    const Compiled& first = stretch.apart_all;
+    if (*done || (first.state.load(std::memory_order_relaxed) == Compiled::State::Ready &&
+                  first.missed.load(std::memory_order_relaxed) <= kMissesBefore))
+      return next;
+  }
   return try_code(stretch, stretch.apart, warp, done);
 }
 

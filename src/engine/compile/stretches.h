@@ -49,9 +49,10 @@ struct Stretch {
   // For all lanes: values look as in the first warp, as in a later one for which that does not
   // hold, or in any way.
   Compiled versions[3];
-  Compiled some;                        // of loops: for warps some of whose lanes are elsewhere
-  Compiled stood_in;                    // the same, without masks (stand_ins.h)
-  Compiled apart;                       // for any lanes, which may go apart at branches
+  Compiled some;      // of loops: for warps some of whose lanes are elsewhere
+  Compiled stood_in;  // the same, without masks (stand_ins.h)
+  // Lanes may go apart at branches: all lanes come, which look as in the first warp; any lanes.
+  Compiled apart_all, apart;
   std::atomic<uint32_t> disagreed{0};   // how often lanes did, in code that leaves then
   std::atomic<bool> goes_apart{false};  // they often do: such code comes first
 
@@ -61,7 +62,7 @@ struct Stretch {
     some.taken.patterns = some.taken.all_lanes = false;
     stood_in.stands_in = true;
     apart.taken.patterns = apart.taken.all_lanes = false;
-    apart.taken.apart = true;
+    apart.taken.apart = apart_all.taken.apart = true;
   }
 };
 
@@ -93,6 +94,15 @@ class Tiers final : public Tiering {
   std::vector<std::unique_ptr<Stretch>> stretches_;
   struct KeptFacts* kept_ = nullptr;  // null: nobody asked for them
 };
+
+// Its copy runs, but for the one replaced.
+inline const Op* touched_as(const Stretch& stretch, uint32_t op) {
+  return op == stretch.phase.begin ? stretch.tiers->original(op) : &stretch.tiers->all()[op];
+}
+// Tables of addresses and regions have at most so many words, and so many bytes are put back.
+constexpr size_t kMostWords = 96, kMostSavedBytes = 16 << 10;
+// Makes the code, and says how long that took (tiers.cpp).
+Compiled::State compile_timed(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept;
 
 // The handler of an Op that was replaced; Op::data is its Stretch.
 const Op* run_stretch(Warp& warp, const Op* op);

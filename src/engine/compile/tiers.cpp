@@ -110,7 +110,8 @@ CompiledFacts Tiers::facts() const {
       add(each);
       is_off &= each.state.load(std::memory_order_acquire) != Compiled::State::Ready;
     }
-    for (const Compiled* each : {&stretch->some, &stretch->stood_in, &stretch->apart}) {
+    for (const Compiled* each :
+         {&stretch->some, &stretch->stood_in, &stretch->apart_all, &stretch->apart}) {
       add(*each);
       out.masked += each->entered.load() - each->missed.load();
     }
@@ -132,6 +133,89 @@ KernelFacts Tiers::kernel_facts() const {
     if (!in_stretch[i]) ++out.interpreted[std::string(program_.sites[program_.ops[i].site].opcode)];
   }
   return out;
+}
+
+namespace {
+
+// What the lanes that are elsewhere hold is looked at as if they stood in for others already.
+std::optional<Plan> plan_for(const Stretch& stretch, Compiled& compiled, Warp& warp) {
+  const Flow& flow = stretch.tiers->flow();
+  std::optional<Plan> plan = make_plan(flow, stretch.phase, warp, compiled.taken);
+  if (!plan || !compiled.stands_in) return plan;
+  compiled.stand_ins = stand_in_slots(*plan);
+  if (compiled.stand_ins.empty()) return std::nullopt;
+  const StandIns here(warp, compiled.stand_ins);
+  plan = make_plan(flow, stretch.phase, warp, compiled.taken);
+  if (!plan || stand_in_slots(*plan).size() != compiled.stand_ins.size()) return std::nullopt;
+  return plan;
+}
+
+// Is there such code already? What it takes for granted did not hold, and would not again.
+bool is_made(const Stretch& stretch, const Compiled& compiled) {
+  if (compiled.stands_in) return false;
+  return std::any_of(std::begin(stretch.versions), std::end(stretch.versions),
+                     [&](const Compiled& other) {
+                       const Compiled::State state = other.state.load(std::memory_order_acquire);
+                       return &other != &compiled && other.plan == compiled.plan &&
+                              (state == Compiled::State::Ready || state == Compiled::State::Off);
+                     });
+}
+
+// False: it cannot be compiled.
+bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
+  try {
+    const Flow& flow = stretch.tiers->flow();
+    std::optional<Plan> plan = plan_for(stretch, compiled, warp);
+    if (!plan) return false;
+    compiled.plan = number_of(*plan);
+    if (is_made(stretch, compiled)) return false;
+    // Whoever asks for compiled code from the first block on (a test) gets all of it.
+    const bool has_to_pay = warp.block->grid->settings.compile_after != 0;
+    if (has_to_pay && !may_pay(*plan)) return false;
+    const CacheIndex cache_index = [&](uint32_t op) {
+      Worker& worker = *warp.worker;
+      return static_cast<uint32_t>(&worker.cached(touched_as(stretch, op)) -
+                                   &worker.cached(nullptr));
+    };
+    auto made = emit(flow, *plan, cache_index);
+    if (!made || (has_to_pay && !pays(*plan, *made))) return false;
+    size_t saved = 0;
+    for (const Emitted::Saved& each : made->saved) saved += each.bytes;
+    if (saved > kMostSavedBytes || made->prepared.size() + 3 * made->reaches.size() > kMostWords)
+      return false;
+    compiled.refused = !compiled.memory.fill(made->bytes);
+    if (compiled.refused) return false;
+    compiled.code_bytes = made->bytes.size();
+    compiled.seen = std::make_unique<std::atomic<uint64_t>[]>(made->reaches.size());
+    made->bytes = {};
+    for (const Exit& exit : made->exits)
+      compiled.ways.push_back({&stretch.tiers->all()[exit.target], exit.backward, exit.early,
+                               flow.is_end(exit.target), exit.disagrees});
+    compiled.made = std::move(made);
+    if (compiled.made->checks_itself)
+      compiled.own.store(compiled.memory.begin(), std::memory_order_release);
+  } catch (...) {
+    return false;  // no memory: the interpreter goes on
+  }
+  return true;
+}
+
+// Of this thread: others may run on its core meanwhile.
+uint64_t cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+Compiled::State compile_timed(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
+  const uint64_t begin = cpu_ns();
+  const Compiled::State state =
+      compile(stretch, compiled, warp) ? Compiled::State::Ready : Compiled::State::Off;
+  compiled.compiling_ns = cpu_ns() - begin;
+  compiled.state.store(state, std::memory_order_release);
+  return state;
 }
 
 CompiledFacts compiled_facts(const Program& program) {
