@@ -38,6 +38,7 @@ double interpreted(const Plan& plan, const Step& step) {
     if (step.op.x & (kAddressAffine | kAddressRows)) return rows ? kRowAccess : kAccess;
     return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
   }
+  if (is_parts(step.meaning)) return plan.masked ? kLanes + kApart : kLanes;
   if (step.op.effect == Effect::Scalar || !step.d || does == Does::Warpwide) return kScalar;
   return plan.masked || apart ? kLanes + kApart : kLanes;
 }
@@ -56,7 +57,10 @@ struct Costs {
     for (const Step& step : plan.steps) {
       interpreted += kiln::engine::interpreted(plan, step);
       each += kStep + gathered(plan, step);
-      each += kMoved * static_cast<double>(step.reads.size() + step.writes.size());
+      if (is_parts(step.meaning))
+        each += kStep;
+      else
+        each += kMoved * static_cast<double>(step.reads.size() + step.writes.size());
     }
     for (const Variable& v : plan.variables) {
       if (v.home && v.kept == Kept::Vector)

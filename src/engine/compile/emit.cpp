@@ -464,7 +464,8 @@ bool Emitter::write_steps() {
       need_all(step);
       if (!one(step)) return false;
       if (step.d) {
-        blend(*step.d);
+        if (step.writes.empty()) blend(*step.d);
+        for (uint32_t to : step.writes) blend(to);
         if (!plan_.variables[*step.d].home) splat_base(*step.d);
       }
       ++i;

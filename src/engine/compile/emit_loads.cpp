@@ -87,6 +87,9 @@ void Emitter::find_read() {
     if (step.d) values_[*step.d].made_by = &step;
     if (!in_table) note(step.a);
     for (const auto& from : {step.b, step.c, step.under}) note(from);
+    for (uint32_t from : step.reads) {
+      if (is_parts(step.meaning)) values_[from].is_read = values_[from].is_read_as_vector = true;
+    }
   }
   for (uint32_t i = 0; i < plan_.variables.size(); ++i)
     values_[i].is_read |= plan_.variables[i].written;

@@ -131,6 +131,44 @@ void Emitter::keep_low(const Reg& reg, Number type) {
   t_.release(mark);
 }
 
+// mov.b64 {low, high} and the like, both ways.
+bool Emitter::on_parts(const Step& step) {
+  const bool joins = step.writes.size() == 1,
+             wide = (joins ? step.meaning.type : step.meaning.from) == Number::U64;
+  const uint32_t whole = joins ? step.writes[0] : step.reads[0];
+  const uint32_t low = joins ? step.reads[0] : step.writes[0];
+  const uint32_t high = joins ? step.reads[1] : step.writes[1];
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark mark = t_.mark();
+    Reg upper = t_.vector(), second = t_.vector();
+    if (joins && wide) {
+      const Reg from = bits_of(low, s, 0), above = bits_of(high, s, 0);
+      for (uint32_t h = 0; h < 2; ++h) {
+        t_.widen(false, h == 1, upper, above);
+        t_.widen(false, h == 1, second, from);
+        t_.shift(Does::ShiftLeft, Number::U64, upper, upper, 32);
+        t_.binary(Does::Or, Number::U64, result(whole, s, h), second, upper);
+      }
+    } else if (joins) {
+      t_.shift(Does::ShiftLeft, Number::U32, upper, bits_of(high, s, 0), 16);
+      t_.binary(Does::Or, Number::U32, result(whole, s, 0), upper, bits_of(low, s, 0));
+    } else if (wide) {
+      const Reg a = vector_of(whole, s, 0), b = vector_of(whole, s, 1);
+      t_.narrow(result(low, s, 0), a, b);
+      t_.shift(Does::ShiftRight, Number::U64, upper, a, 32);
+      t_.shift(Does::ShiftRight, Number::U64, second, b, 32);
+      t_.narrow(result(high, s, 0), upper, second);
+    } else {
+      const Reg from = bits_of(whole, s, 0);
+      t_.copy(result(low, s, 0), from);
+      keep_low(result(low, s, 0), Number::U16);
+      t_.shift(Does::ShiftRight, Number::U32, result(high, s, 0), from, 16);
+    }
+    t_.release(mark);
+  }
+  return true;
+}
+
 // As a number of 32 bits.
 Reg Emitter::signed_of(uint32_t index, Number type, uint32_t s) {
   Reg value = bits_of(index, s, 0);

@@ -32,6 +32,7 @@ bool Emitter::one(const Step& step) {
     case Does::Lanewise:
       return call_handler(step);
     case Does::Warpwide:
+      if (is_parts(step.meaning)) return on_parts(step);
       call_warpwide(step);
       return true;
     default:

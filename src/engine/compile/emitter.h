@@ -131,6 +131,7 @@ class Emitter {
   bool small_step(const Step& step, uint32_t strip);
   bool small_arithmetic(const Step& step, uint32_t strip, const Reg& to);
   void keep_low(const Reg& reg, Number type);
+  bool on_parts(const Step& step);
   void load_small_lane(const Step& step, const Reg& to, uint32_t lane, const Reg& base,
                        int64_t offset);
 

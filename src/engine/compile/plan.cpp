@@ -163,8 +163,10 @@ bool Planner::read_operands(Step& step) {
 }
 
 bool Planner::read_warpwide(Step& step) {
-  if (plan_.masked) return false;
-  plan_.calls = true;
+  if (!is_parts(step.meaning)) {
+    if (plan_.masked) return false;
+    plan_.calls = true;
+  }
   Touched touched;
   step.meaning.touches(step.op, touched);
   const auto slot_of = [](const Touched::Part& part) {
@@ -366,7 +368,9 @@ bool Planner::find_parted() {
     v.blended = v.input = changed = true;
   };
   for (const Step& step : plan_.steps) {
-    if (step.d && parted[step.index - plan_.phase.begin]) blend(*step.d);
+    if (!parted[step.index - plan_.phase.begin]) continue;
+    if (step.d) blend(*step.d);
+    for (uint32_t to : step.writes) blend(to);
   }
   for (const auto& [slot, index] : plan_.home) {
     const auto is_live = [&, slot = slot](uint32_t op) { return flow_.is_live(slot, op); };

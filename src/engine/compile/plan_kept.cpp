@@ -66,6 +66,15 @@ void Planner::find_wanted() {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Step& step : plan_.steps) {
+      // Of several results all are asked for if one is.
+      for (uint32_t to : step.writes) {
+        const Variable& v = plan_.variables[to];
+        for (uint32_t from : step.reads) {
+          Variable& source = plan_.variables[from];
+          changed |= (v.wanted && !source.wanted) || (v.decides && !source.decides);
+          source.wanted |= v.wanted, source.decides |= v.decides;
+        }
+      }
       if (!step.d || !plan_.variables[*step.d].wanted) continue;
       const bool loads = step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar;
       if (plan_.variables[*step.d].decides) {

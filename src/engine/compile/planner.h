@@ -55,8 +55,12 @@ class Planner {
       if (v.in != in || v.bytes != bytes) return std::nullopt;
       return now->second;
     }
-    // One constant may serve as a number of 32 bits and as one of 64.
-    if (in == Slot::Scalar && !plan_.home.count(slot)) return scalar_of(slot, bytes);
+    // One constant may serve as a number of 32 bits and as one of 64, and as a predicate.
+    const auto home = plan_.home.find(slot);
+    const bool is_free =
+        home == plan_.home.end() || (plan_.variables[home->second].in == Slot::Predicate &&
+                                     !plan_.variables[home->second].written);
+    if (in == Slot::Scalar && is_free) return scalar_of(slot, bytes);
     return home_of(slot, in, bytes);
   }
   uint32_t scalar_of(uint32_t slot, uint32_t bytes) {

@@ -243,7 +243,7 @@ uint32_t Entry::run_apart() {
   const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled_.memory.begin()));
   Pass pass;
   begin(pass, 0, kMaskedRounds);
-  std::memset(pass.waiting, 0, sizeof pass.waiting);
+  std::fill_n(pass.waiting, made_.places.size(), 0);
   pass.here = 0;
   const uint32_t exit = code(&pass);
   if (exit == 0 || made_.exits[exit - 1].early) [[unlikely]]
@@ -253,7 +253,7 @@ uint32_t Entry::run_apart() {
   left = static_cast<uint64_t>(warp_.turn);
   ran = pass.ran;
   here = pass.here;
-  std::memcpy(waiting, pass.waiting, sizeof waiting);
+  std::copy_n(pass.waiting, made_.places.size(), waiting);
   return exit;
 }
 

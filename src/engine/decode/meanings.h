@@ -40,6 +40,13 @@ class Meanings {
     meaning.touches = touches;
     add(handler, meaning);
   }
+  // Of is_parts().
+  void parts(Handler handler, Number type, Number from,
+             void (*touches)(const Op& op, Touched& out)) {
+    Meaning meaning{Does::Warpwide, type, from};
+    meaning.touches = touches;
+    add(handler, meaning);
+  }
   template <class F, class D, class A = D>
   void unary(Does does) {
     for (uint8_t lanes : {0, 1}) {

@@ -63,7 +63,7 @@ inline uint16_t float_to_bf16(float value) {
 
 // A sum of doubles rounded to odd: a second rounding, to a format of at most 51 bits, is then as if
 // there were but one. Without a branch, as above.
-inline double add_to_odd(double a, double b) {
+[[gnu::always_inline]] inline double add_to_odd(double a, double b) {
   const double sum = a + b;
   const double b_seen = sum - a;
   const double error = (a - (sum - b_seen)) + (b - b_seen);
@@ -75,7 +75,7 @@ inline double add_to_odd(double a, double b) {
 }
 
 // double to f32 rounded to odd, so that the step to 16 bits rounds once.
-inline float narrow_to_odd(double value) {
+[[gnu::always_inline]] inline float narrow_to_odd(double value) {
   const float narrow = static_cast<float>(value);
   const double back = static_cast<double>(narrow);
   const uint32_t bits = as_bits(narrow), sign = bits & 0x80000000u;
@@ -90,7 +90,7 @@ inline float narrow_to_odd(double value) {
 struct Half {
   uint16_t bits;
   operator float() const { return half_to_float(bits); }
-  static Half from(float value) { return {float_to_half(value)}; }
+  [[gnu::always_inline]] static Half from(float value) { return {float_to_half(value)}; }
   static constexpr uint16_t kInfinity = 0x7c00;
   static constexpr uint16_t kNan = kHalfNan;
 };
@@ -98,7 +98,7 @@ struct Half {
 struct Bf16 {
   uint16_t bits;
   operator float() const { return bf16_to_float(bits); }
-  static Bf16 from(float value) { return {float_to_bf16(value)}; }
+  [[gnu::always_inline]] static Bf16 from(float value) { return {float_to_bf16(value)}; }
   static constexpr uint16_t kInfinity = 0x7f80;
   static constexpr uint16_t kNan = kHalfNan;
 };

@@ -107,6 +107,11 @@ struct Meaning {
   void (*touches)(const Op& op, Touched& out) = nullptr;  // of Does::Warpwide
 };
 
+// Two values become one of twice the bits, or the other way: lane by lane, in spite of its name.
+inline bool is_parts(const Meaning& meaning) {
+  return meaning.does == Does::Warpwide && meaning.type != Number::None;
+}
+
 // The registers of ld.v4 or st.v4.
 constexpr uint32_t kMostElements = 8;
 struct Elements {

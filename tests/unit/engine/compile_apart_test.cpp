@@ -50,7 +50,7 @@ class Apart {
   std::string any() { return fmt::format("%r1{}", one_of(6)); }
 
   std::string compute() {
-    switch (one_of(14)) {
+    switch (one_of(16)) {
       case 0:
         return fmt::format("add.u32 {}, {}, {};", any(), any(), any());
       case 1:
@@ -88,6 +88,15 @@ class Apart {
       case 11:
         return fmt::format("mad.wide.u32 %rd9, {}, 3, %rd9; setp.gt.u32 %p2, {}, {};", any(), any(),
                            any());
+      case 13:
+        return fmt::format(
+            "mov.b64 {{%r21, %r22}}, %rd9; xor.b32 {}, {}, %r21; mov.b64 %rd9, {{%r22, {}}};"
+            "mov.b64 {{%r21, %r22}}, %d1; add.u32 {}, {}, %r22;",
+            any(), any(), any(), any(), any());
+      case 14:
+        return fmt::format(
+            "mov.b32 {{%rs2, %rs3}}, {}; add.s16 %rs1, %rs1, %rs3; mov.b32 {}, {{%rs1, %rs2}};",
+            any(), any());
       case 12:
         return "sin.approx.f32 %f3, %f2; add.f32 %f1, %f1, %f3;";
       default:

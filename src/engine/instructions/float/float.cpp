@@ -101,7 +101,7 @@ struct Fma {
     return settled(std::fma(a, b, c), b, c, a);
   }
   template <SmallFloat T>
-  static T f(T a, T b, T c) {
+  [[gnu::always_inline]] static T f(T a, T b, T c) {
     // The product is exact in f64; the sum is rounded to odd so that the last rounding is the only
     // one.
     double product =
@@ -208,6 +208,7 @@ struct With : Rarely<kSaturate && !std::is_same_v<F, FloatMul> && !std::is_same_
       return flush(value);
     }
   }
+  static constexpr bool kByParts = true;  // of a pair, each by itself
   template <AnyFloat T>
   static T finish(T value) {
     if constexpr (kFlush) value = flushed(value);

@@ -278,26 +278,28 @@ bool test_space(Lowering& l) {
 }
 
 void describe_move(Meanings& to) {
-  to.warpwide(&run_pack<uint64_t, uint32_t>, [](const Op& op, Touched& out) {
+  to.parts(&run_pack<uint64_t, uint32_t>, Number::U64, Number::U32, [](const Op& op, Touched& out) {
     const Parts& parts = *static_cast<const Parts*>(op.data);
     out.reads = {{parts.slots[0], 4}, {parts.slots[1], 4}};
     out.writes = {{op.d, 8}};
   });
-  to.warpwide(&run_unpack<uint64_t, uint32_t>, [](const Op& op, Touched& out) {
-    const Parts& parts = *static_cast<const Parts*>(op.data);
-    out.reads = {{op.a, 8}};
-    out.writes = {{parts.slots[0], 4}, {parts.slots[1], 4}};
-  });
-  to.warpwide(&run_pack<uint32_t, uint16_t>, [](const Op& op, Touched& out) {
+  to.parts(&run_unpack<uint64_t, uint32_t>, Number::U32, Number::U64,
+           [](const Op& op, Touched& out) {
+             const Parts& parts = *static_cast<const Parts*>(op.data);
+             out.reads = {{op.a, 8}};
+             out.writes = {{parts.slots[0], 4}, {parts.slots[1], 4}};
+           });
+  to.parts(&run_pack<uint32_t, uint16_t>, Number::U32, Number::U16, [](const Op& op, Touched& out) {
     const Parts& parts = *static_cast<const Parts*>(op.data);
     out.reads = {{parts.slots[0], 2}, {parts.slots[1], 2}};
     out.writes = {{op.d, 4}};
   });
-  to.warpwide(&run_unpack<uint32_t, uint16_t>, [](const Op& op, Touched& out) {
-    const Parts& parts = *static_cast<const Parts*>(op.data);
-    out.reads = {{op.a, 4}};
-    out.writes = {{parts.slots[0], 2}, {parts.slots[1], 2}};
-  });
+  to.parts(&run_unpack<uint32_t, uint16_t>, Number::U16, Number::U32,
+           [](const Op& op, Touched& out) {
+             const Parts& parts = *static_cast<const Parts*>(op.data);
+             out.reads = {{op.a, 4}};
+             out.writes = {{parts.slots[0], 2}, {parts.slots[1], 2}};
+           });
   to.unary<Same, uint16_t>(Does::Copy);
   to.unary<Same, uint32_t>(Does::Copy);
   to.unary<Same, uint64_t>(Does::Copy);
