@@ -249,8 +249,9 @@ void Emitter::read_input(uint32_t index) {
       t_.word_extend(true, place_of(index, 0, 0), word);
       return;
     }
-    Reg moved = t_.word();
-    t_.word_binary(Does::ShiftRight, Number::U32, moved, word, first_lane_);
+    Reg moved = word;
+    if (out_->lanes < kWarpSize)
+      t_.word_binary(Does::ShiftRight, Number::U32, moved = t_.word(), word, first_lane_);
     for (uint32_t s = 0; s < strips_; ++s)
       t_.bits_to_mask(place_of(index, s, 0), moved, s * t_.vector_lanes());
     return;
@@ -339,28 +340,6 @@ void Emitter::write_back(uint32_t index) {
   }
 }
 
-// The pass's own bits of the word.
-void Emitter::write_predicate(uint32_t index) {
-  const Variable& v = plan_.variables[index];
-  Reg word = t_.word(), bits = t_.word(), own = t_.word();
-  if (v.kept == Kept::Word) {
-    t_.store_word(values_[index].word, registers_, v.slot, 4);
-    return;
-  }
-  t_.load_word(word, registers_, v.slot, 4);
-  t_.constant_word(bits, 0);
-  for (uint32_t s = 0; s < strips_; ++s)
-    t_.mask_to_bits(bits, values_[index].regs[s], s * t_.vector_lanes());
-  const uint64_t all = out_->lanes == 32 ? 0xffffffffu : (uint64_t{1} << out_->lanes) - 1;
-  t_.constant_word(own, all);
-  t_.word_binary(Does::ShiftLeft, Number::U32, own, own, first_lane_);
-  t_.word_binary(Does::ShiftLeft, Number::U32, bits, bits, first_lane_);
-  t_.word_unary(Does::Not, Number::U32, own, own);
-  t_.word_binary(Does::And, Number::U32, word, word, own);
-  t_.word_binary(Does::Or, Number::U32, word, word, bits);
-  t_.store_word(word, registers_, v.slot, 4);
-}
-
 void Emitter::leave_at(uint32_t target, bool backward) {
   if (out_->goes_on && is_end(target)) {
     t_.jump(next_warp_);
@@ -381,8 +360,10 @@ void Emitter::leave_with(const std::vector<uint32_t>& variables, Exit exit) {
     t_.release(mark);
   }
   out_->exits.push_back(exit);
-  t_.store_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
-  t_.store_word(ran_, t_.pass(), offsetof(Pass, ran), 8);
+  if (counts_turns_) {
+    t_.store_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
+    t_.store_word(ran_, t_.pass(), offsetof(Pass, ran), 8);
+  }
   if (out_->goes_on) t_.store_word(left_, t_.pass(), offsetof(Pass, left), 4);
   t_.leave(static_cast<uint32_t>(out_->exits.size()));
 }
@@ -479,9 +460,11 @@ bool Emitter::write_steps() {
 
 std::unique_ptr<Emitted> Emitter::run() {
   t_.begin();
+  // One pass begins with the first lane.
+  const bool has_all = out_->lanes == kWarpSize;
   registers_ = t_.word();
-  lanes4_ = t_.word();
-  lanes8_ = t_.word();
+  lanes4_ = has_all ? registers_ : t_.word();
+  lanes8_ = has_all ? registers_ : t_.word();
   table_ = t_.word();
   budget_ = t_.word();
   ran_ = t_.word();
@@ -489,12 +472,19 @@ std::unique_ptr<Emitted> Emitter::run() {
   bail_ = t_.label();
   refused_ = t_.label();
   t_.load_word(registers_, t_.pass(), offsetof(Pass, registers), 8);
-  t_.load_word(lanes4_, t_.pass(), offsetof(Pass, lanes4), 8);
-  t_.load_word(lanes8_, t_.pass(), offsetof(Pass, lanes8), 8);
-  t_.load_word(table_, t_.pass(), offsetof(Pass, table), 8);
-  t_.load_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
+  if (!has_all) {
+    t_.load_word(lanes4_, t_.pass(), offsetof(Pass, lanes4), 8);
+    t_.load_word(lanes8_, t_.pass(), offsetof(Pass, lanes8), 8);
+  }
   t_.load_word(first_lane_, t_.pass(), offsetof(Pass, first_lane), 4);
-  t_.constant_word(ran_, 0);
+  t_.load_word(table_, t_.pass(), offsetof(Pass, table), 8);
+  counts_turns_ = std::any_of(plan_.steps.begin(), plan_.steps.end(), [&](const Step& step) {
+    return is_branch(step) && flow_.index_of(step.op.target) <= step.index;
+  });
+  if (counts_turns_) {
+    t_.load_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
+    t_.constant_word(ran_, 0);
+  }
   if (plan_.calls) {
     warp_ = t_.word();
     t_.load_word(warp_, t_.pass(), offsetof(Pass, warp), 8);

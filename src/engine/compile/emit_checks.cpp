@@ -73,8 +73,7 @@ void Emitter::expect_inside(const Prepared& at, const Reg& base, const Label& ot
 void Emitter::place_itself(const Prepared& at, const Reg& pointer) {
   const Target::Mark mark = t_.mark();
   Label otherwise = at.optional ? t_.label() : refused_;
-  if (at.optional) t_.constant_word(pointer, 0);
-  Reg base = t_.word();
+  const Reg& base = pointer;
   int64_t from = at.slot;
   if (at.of == Place::Of::Header) {
     expect_header(at.slot, at.steps, at.narrow, otherwise);
@@ -87,13 +86,12 @@ void Emitter::place_itself(const Prepared& at, const Reg& pointer) {
     Reg shared = t_.word();
     t_.load_word(shared, t_.pass(), offsetof(Pass, shared), 8);
     t_.word_binary(Does::Add, Number::U64, pointer, base, shared);
-  } else {
-    t_.copy(pointer, base);
   }
   if (at.optional) {
     Label done = t_.label();
     t_.jump(done);
     t_.bind(otherwise);
+    t_.constant_word(pointer, 0);
     if (out_->goes_on) t_.jump_if(left_, true, refused_);
     if (at.space != ptx::Space::Shared) {
       Reg looked = t_.word();

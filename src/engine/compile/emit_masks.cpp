@@ -300,4 +300,29 @@ void Emitter::find_labels() {
   }
 }
 
+// The pass's own bits of the word.
+void Emitter::write_predicate(uint32_t index) {
+  const Variable& v = plan_.variables[index];
+  Reg word = t_.word(), bits = t_.word(), own = t_.word();
+  if (v.kept == Kept::Word) {
+    t_.store_word(values_[index].word, registers_, v.slot, 4);
+    return;
+  }
+  t_.constant_word(bits, 0);
+  for (uint32_t s = 0; s < strips_; ++s)
+    t_.mask_to_bits(bits, values_[index].regs[s], s * t_.vector_lanes());
+  if (out_->lanes == kWarpSize) {
+    t_.store_word(bits, registers_, v.slot, 4);
+    return;
+  }
+  t_.load_word(word, registers_, v.slot, 4);
+  t_.constant_word(own, (uint64_t{1} << out_->lanes) - 1);
+  t_.word_binary(Does::ShiftLeft, Number::U32, own, own, first_lane_);
+  t_.word_binary(Does::ShiftLeft, Number::U32, bits, bits, first_lane_);
+  t_.word_unary(Does::Not, Number::U32, own, own);
+  t_.word_binary(Does::And, Number::U32, word, word, own);
+  t_.word_binary(Does::Or, Number::U32, word, word, bits);
+  t_.store_word(word, registers_, v.slot, 4);
+}
+
 }  // namespace kiln::engine

@@ -80,6 +80,16 @@ bool Emitter::write_common() {
   return true;
 }
 
+// And not only by what all warps share.
+bool Emitter::is_read_by_each_warp(uint32_t index) const {
+  return std::any_of(plan_.steps.begin(), plan_.steps.end(), [&](const Step& step) {
+    if (step.d && common_.count(*step.d)) return false;
+    return (step.a == index && !prepared_of_.count(step.index)) || step.b == index ||
+           step.c == index || step.under == index ||
+           std::count(step.reads.begin(), step.reads.end(), index) != 0;
+  });
+}
+
 void Emitter::write_next_warp() {
   Label last = t_.label();
   t_.bind(next_warp_);
@@ -92,6 +102,7 @@ void Emitter::write_next_warp() {
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
     const Variable& v = plan_.variables[i];
     if (!v.home || !v.input || v.in != Slot::Header || !values_[i].word.isValid()) continue;
+    if (warp_rise(v.steps) == 0 || !is_read_by_each_warp(i)) continue;
     t_.word_add(values_[i].word, values_[i].word, warp_rise(v.steps));
     if (v.bytes == 4) t_.word_extend(false, values_[i].word, values_[i].word);
   }

@@ -183,6 +183,7 @@ class Emitter {
   int64_t warp_rise(const Pattern2& steps) const;
   bool holds_for_all(const Step& step) const;
   bool write_common();
+  bool is_read_by_each_warp(uint32_t index) const;
   void write_next_warp();
 
   // emit_stores.cpp
@@ -268,6 +269,7 @@ class Emitter {
   std::set<uint32_t> common_;     // variables of such code that all warps share
   std::set<uint32_t> expected_;   // headers that the code has looked at
   bool bails_ = false;
+  bool counts_turns_ = false;             // some branch goes back
   uint32_t first_branch_ = ~uint32_t{0};  // Op
   const Step* now_ = nullptr;             // the one that is being emitted
   bool has_stored_ = false;

@@ -47,6 +47,104 @@ std::set<uint32_t> headers_read(const std::vector<PlacedOp>& ops) {
   return read;
 }
 
+// What is computed from %ctaid.x by sums, and by products with what holds for the launch, rises by
+// one number from block to block along x, and the rest of a block's values stay: from one block to
+// the next that costs an addition for each, where its Ops cost ten times as much.
+class BlockSteps {
+ public:
+  // False: some value of a block is something else.
+  bool find(const Program& program, const std::vector<PlacedOp>& ops) {
+    for (const SpecialSlot& slot : program.specials) {
+      if (slot.tier == Tier::Launch) continue;
+      if (!is_known(slot)) return false;
+      if (slot.special == Special::CtaidX) add({slot.offset, false, 0, {}});
+    }
+    if (steps.size() != 1) return false;
+    for (const PlacedOp& placed : ops) {
+      if (placed.tier != Tier::Block) continue;
+      if (!(placed.op.data ? add_affine(placed.op) : add_scalar(placed.op))) return false;
+    }
+    return true;
+  }
+  std::vector<BlockStep> steps;
+
+ private:
+  using Part = BlockStep::Part;
+  static bool is_known(const SpecialSlot& slot) {
+    if (slot.tier == Tier::Warp) return false;
+    return slot.special == Special::TidX || slot.special == Special::TidY ||
+           slot.special == Special::TidZ || slot.special == Special::CtaidX ||
+           slot.special == Special::CtaidY || slot.special == Special::CtaidZ;
+  }
+  void add(const BlockStep& step) {
+    found_[step.offset] = static_cast<uint32_t>(steps.size());
+    steps.push_back(step);
+  }
+  bool rises(uint32_t offset) const { return offset != kScratch && found_.count(offset) != 0; }
+
+  // Of a, or of a and a factor, which is a scalar that stays. False: it is another one.
+  bool add_part(BlockStep* to, const AffineTerm& a, const AffineTerm* factor, Part part) {
+    if (!rises(a.offset)) return true;
+    part.from = found_.at(a.offset);
+    if (factor) {
+      if (factor->affine || rises(factor->offset)) return false;
+      part.factor = factor->offset;
+    }
+    if (part.widens) {
+      if (part.from == 0) return false;  // a scalar: nobody looks where it wraps
+      steps[part.from].check = true;
+    }
+    to->parts[to->count++] = part;
+    return true;
+  }
+
+  bool add_affine(const Op& op) {
+    const AffineOp& how = *static_cast<const AffineOp*>(op.data);
+    const AffineTerm &a = how.terms[0], &b = how.terms[1], &c = how.terms[2];
+    BlockStep step{op.d, false, 0, {}};
+    const bool is_signed = check_of(how.kind) == kCheckSigned, widens = check_of(how.kind) != 0;
+    const Part plain, less{.negative = true}, by{.factor_bytes = 4, .shifts = true};
+    // The lower bits of a product are those of the lower bits, whatever is above.
+    const Part times{.factor_bytes = 4, .is_signed = is_signed, .widens = widens};
+    const Part times_wide{.factor_bytes = 8};
+    bool fine = true;
+    switch (how.kind) {
+      case AffineKind::Add:
+        fine = add_part(&step, a, nullptr, plain) && add_part(&step, b, nullptr, plain);
+        break;
+      case AffineKind::Sub:
+        fine = add_part(&step, a, nullptr, plain) && add_part(&step, b, nullptr, less);
+        break;
+      case AffineKind::ShiftLeft:
+        fine = !rises(b.offset) && add_part(&step, a, &b, by);
+        break;
+      case AffineKind::WidenSigned:
+      case AffineKind::WidenUnsigned:
+        fine = add_part(&step, a, nullptr, {.widens = true});
+        break;
+      case AffineKind::Narrow:
+        fine = add_part(&step, a, nullptr, plain);
+        break;
+      default: {
+        const Part& by_one = !widens && is_wide(op) ? times_wide : times;
+        fine = add_part(&step, a, &b, by_one) && add_part(&step, b, &a, by_one) &&
+               add_part(&step, c, nullptr, plain);
+      }
+    }
+    if (fine && step.count) add(step);
+    return fine;
+  }
+  // Of 64 bits, as are its factors.
+  static bool is_wide(const Op& op) {
+    const AffineKind kind = static_cast<const AffineOp*>(op.data)->kind;
+    return op.run == affine_handler(kind, 8, true) || op.run == affine_handler(kind, 8, false);
+  }
+
+  bool add_scalar(const Op& op) const { return !rises(op.a) && !rises(op.b) && !rises(op.c); }
+
+  std::unordered_map<uint32_t, uint32_t> found_;  // by offset: its step
+};
+
 }  // namespace
 
 void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known,
@@ -89,6 +187,7 @@ void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known,
       if (term.affine && !threads.count(term.offset)) advancing[term.offset] |= check_of(how.kind);
     }
   }
+  if (BlockSteps all; all.find(program, ops)) program.block_steps = std::move(all.steps);
   const std::set<uint32_t> read = headers_read(ops);
   for (uint32_t offset : order) {
     if (read.empty() || read.count(offset) || advancing[offset])

@@ -145,6 +145,32 @@ bool needs_specials(const Program& program) {
   return !program.specials.empty() && program.specials[0].tier == Tier::Warp;
 }
 
+// The values of a block from those of the one before it along x, as Program::block_steps says: its
+// Ops would compute the same. False: some value is not known as base and step, or would be near the
+// end of 32 bits, which others have as 64; the Ops have to run, of all values.
+bool step_block(const Warp& warp, Frame& frame) {
+  const Block& block = *warp.block;
+  const Program& program = *block.grid->program;
+  if (program.block_steps.empty()) return false;
+  const auto rises = block.worker->block_rises(program, *block.grid, frame);
+  std::byte* const registers = frame.data();
+  const uint64_t x = block.x;
+  std::memcpy(registers + rises[0].offset, &x, 8);  // the first one is %ctaid.x
+  uint32_t lanes = 0;                               // some header has those alone
+  bool all_small = true;
+  for (const Worker::BlockRise& rise : rises.subspan(1)) {
+    Affine& value = *reinterpret_cast<Affine*>(registers + rise.offset);
+    lanes |= static_cast<uint32_t>(value.state) & static_cast<uint32_t>(AffineState::Lanes);
+    if (rise.check) all_small &= is_small(value);  // before and behind: it did not wrap around
+    value.base += rise.by;
+    value.state = AffineState::Steps;
+    if (rise.check) all_small &= is_small(value);
+  }
+  if (lanes || !all_small) return false;
+  frame.stepped_block = block.number;
+  return true;
+}
+
 // Which Op does a warp begin with? What the frame still holds of the launch or of the block need
 // not run again.
 const Op* begin(Warp& warp, Frame& frame) {
@@ -154,8 +180,13 @@ const Op* begin(Warp& warp, Frame& frame) {
   warp.ops = ops;
   const uint64_t served = frame.served_block;
   const uint32_t before = frame.served_warp;
+  const uint64_t begun = std::exchange(frame.begun_block, ~uint64_t{0});
+  frame.stepped_block = ~uint64_t{0};
   frame.served_block = block.number;
   frame.served_warp = warp.index;
+  if (begun == served && served + 1 == block.number && block.x != 0 && warp.index == 0 &&
+      step_block(warp, frame))
+    return ops + program.warp_start;
   if (served == block.number) {
     const KilnDim3& dim = block.grid->block_dim;
     // Of a block of narrow rows: the threads of one %tid.z.
@@ -320,10 +351,21 @@ uint32_t followers(const Warp& warp) {
   if ((grid.block_dim.y != 1 && !program.narrow_rows) || grid.block_dim.z != 1) return 0;
   if (!warp.splits.empty() || !warp.copies.empty() || !warp.groups.empty()) return 0;
   const int64_t count = full - next;
+  // All warps of the block before it did, and what is new is small.
+  if (warp.kernel_frame->stepped_block == block.number && warp.index == 0)
+    return static_cast<uint32_t>(count);
   const int64_t rows = program.narrow_rows ? count * (kWarpSize / grid.block_dim.x) : 0;
+  uint32_t lanes = 0;
+  bool all_small = true;  // 1,024 threads more change nothing
   for (const Advance& each : program.advances) {
     const Affine& value = *reinterpret_cast<const Affine*>(warp.registers + each.offset);
-    if (value.state == AffineState::Lanes) return 0;
+    lanes |= static_cast<uint32_t>(value.state) & static_cast<uint32_t>(AffineState::Lanes);
+    if (each.check) all_small &= is_small(value);
+  }
+  if (lanes) return 0;
+  if (all_small) return static_cast<uint32_t>(count);
+  for (const Advance& each : program.advances) {
+    const Affine& value = *reinterpret_cast<const Affine*>(warp.registers + each.offset);
     if (!each.check) continue;
     if (program.narrow_rows ? rows_wrap_around(value, rows, each.check)
                             : wraps_around(value, count * kWarpSize, each.check))
@@ -343,7 +385,10 @@ void become(Warp& warp, uint32_t behind, bool ends) {
   std::swap(block.warps[warp.index], block.warps[last]);
   block.started = last + 1;
   warp.index = frame.served_warp = last;
-  if (ends && last + 1 == block.warp_count) return;
+  if (ends && last + 1 == block.warp_count) {
+    if (last == behind) frame.begun_block = block.number;
+    return;
+  }
   const uint32_t rows =
       program.narrow_rows ? behind * (kWarpSize / block.grid->block_dim.x) : behind;
   for (const Advance& each : program.advances) {  // followers() has looked at them

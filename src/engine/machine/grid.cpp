@@ -137,6 +137,36 @@ Frame* Worker::acquire(const Program& program, Grid& grid) {
   return frame;
 }
 
+std::span<const Worker::BlockRise> Worker::block_rises(const Program& program, const Grid& grid,
+                                                       const Frame& frame) {
+  if (rises_epoch_ == grid.epoch && rises_serial_ == program.serial) [[likely]]
+    return block_rises_;
+  const auto* const registers = reinterpret_cast<const std::byte*>(&frame + 1);
+  block_rises_.clear();
+  for (const BlockStep& step : program.block_steps) {
+    uint64_t sum = step.count == 0 ? 1 : 0;
+    for (uint32_t p = 0; p < step.count; ++p) {
+      const BlockStep::Part& part = step.parts[p];
+      uint64_t rise = block_rises_[part.from].by;
+      if (part.widens)
+        rise = static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(rise)));
+      uint64_t factor = 0;
+      if (part.factor) std::memcpy(&factor, registers + part.factor, part.factor_bytes);
+      if (part.is_signed && part.factor_bytes == 4)
+        factor = static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(factor)));
+      if (part.shifts)
+        rise = factor < 64 ? rise << factor : 0;
+      else if (part.factor)
+        rise *= factor;
+      sum += part.negative ? 0 - rise : rise;
+    }
+    block_rises_.push_back({sum, step.offset, step.check});
+  }
+  rises_epoch_ = grid.epoch;
+  rises_serial_ = program.serial;
+  return block_rises_;
+}
+
 void Worker::release(Frame* frame) noexcept {
   auto keep = [&](Pool& pool) {
     frame->next_free = pool.free;

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,11 @@ struct alignas(64) Frame {
   // A kernel's: the block and the warp that it served last in that launch (hoist.h).
   uint64_t served_block = ~uint64_t{0};
   uint32_t served_warp = 0;
-  uint64_t bytes = 0;          // of the whole frame
-  Frame* next_free = nullptr;  // of those that the worker keeps for this program
+  // The block whose first warp has these values; all warps of it have ended.
+  uint64_t begun_block = ~uint64_t{0};
+  uint64_t stepped_block = ~uint64_t{0};  // the block that has its values from the one before it
+  uint64_t bytes = 0;                     // of the whole frame
+  Frame* next_free = nullptr;             // of those that the worker keeps for this program
   Frame* next_made =
       nullptr;  // of all that the worker has made: what is left of a launch that broke off
   Frame* previous_made = nullptr;
@@ -298,6 +302,14 @@ class Worker {
     return true;
   }
   Budget& budget() { return *budget_; }
+  // What the values of Program::block_steps rise by, in this launch.
+  struct BlockRise {
+    uint64_t by;
+    uint32_t offset;  // of a header
+    bool check;
+  };
+  std::span<const BlockRise> block_rises(const Program& program, const Grid& grid,
+                                         const Frame& frame);
   // Memory of no thread's, aligned to 128 bytes; one piece for each size, for the pointers of
   // several lanes stay in use.
   std::byte* junk(uint32_t bytes);
@@ -321,6 +333,8 @@ class Worker {
   void destroy(Frame* frame) noexcept;
   void run_to_the_end(Grid& grid);
   bool open_next(Grid& grid);
+  std::vector<BlockRise> block_rises_;
+  uint64_t rises_epoch_ = 0, rises_serial_ = 0;  // of whom
   // A block that has ended; `active_` held it.
   void close(std::unique_ptr<Block> block);
   // Forgets all blocks and frames, in whatever state an exception left them.

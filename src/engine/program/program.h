@@ -81,6 +81,22 @@ struct Advance {
   uint8_t check;    // whether other values widen it
 };
 
+// A value of the Ops of a block that rises by one number from block to block along x: where it is,
+// and what that number is made of. The first is %ctaid.x, a scalar; the others have base and step.
+struct BlockStep {
+  uint32_t offset = 0;
+  bool check = false;  // other values widen it
+  struct Part {
+    uint32_t from = 0;    // another step
+    uint32_t factor = 0;  // a scalar, and its bytes; 0: none
+    uint8_t factor_bytes = 0;
+    bool is_signed = false;  // the factor
+    bool widens = false, negative = false, shifts = false;
+  };
+  uint32_t count = 0;  // of its parts; none: 1
+  Part parts[3];
+};
+
 // A variable of shared memory that a function names. For messages.
 struct SharedVariable {
   std::string_view name;  // mangled
@@ -128,7 +144,8 @@ struct Program {
   // the others.
   uint32_t block_start = 0, warp_start = 0;
   std::vector<Advance> advances;
-  bool narrow_rows = false;  // Variant::narrow_rows
+  std::vector<BlockStep> block_steps;  // empty: the Ops of a block run for each
+  bool narrow_rows = false;            // Variant::narrow_rows
   std::vector<Site> sites;
   std::vector<ptx::InlinedCall> inlined_calls;  // ptx::SourceLine::call
   uint32_t frame_bytes = 0;

@@ -75,6 +75,23 @@ TEST(CompiledWarps, GoBackwards) {
 }
 
 // 32 bits that wrap around between two warps, or inside of one, are no base and step of 64.
+// Sums and products of %ctaid.x go on by an addition: with numbers for which they fit into 32 bits,
+// wrap around, and come near to it.
+TEST(CompiledWarps, HaveTheValuesOfTheirBlock) {
+  for (uint32_t n : {0u, 1u, 3u, 70'000u, 1u << 22, 0xfffffff9u, 0x7fffffffu}) {
+    expect_same(
+        "shl.b32 %r8, %r5, 3; sub.s32 %r9, %r8, %r4; mad.lo.s32 %r10, %r9, %r1, %r5;"
+        "mul.wide.s32 %rd6, %r10, %r1; cvt.s64.s32 %rd7, %r9; mad.wide.s32 %rd8, %r5, %r1, %rd7;"
+        "mul.wide.u32 %rd9, %r10, 12; sub.s64 %rd10, %rd9, %rd8; shl.b64 %rd11, %rd10, 5;"
+        "cvt.u32.u64 %r11, %rd11; mul.lo.s32 %r12, %r11, %r1; cvt.u64.u32 %rd12, %r12;"
+        "xor.b64 %rd13, %rd6, %rd7; xor.b64 %rd13, %rd13, %rd11; xor.b64 %rd13, %rd13, %rd12;"
+        "shr.u64 %rd14, %rd13, 32; xor.b64 %rd13, %rd13, %rd14; cvt.u32.u64 %r13, %rd13;"
+        "ld.global.u32 %r14, [%rd4]; xor.b32 %r13, %r13, %r14; st.global.u32 [%rd5], %r13;"
+        "\nEND: ret;",
+        n);
+  }
+}
+
 TEST(CompiledWarps, NoticeAnIndexThatWrapsAround) {
   for (uint32_t back : {32u, 64u, 100u, 128u, 200u}) {
     expect_same(
