@@ -393,7 +393,10 @@ const Op* left_apart(const Stretch& stretch, const Compiled& compiled, uint32_t 
   for (size_t i = 0; i < places.size(); ++i)
     groups[i] = {&stretch.tiers->all()[places[i]], entry.waiting[i]};
   warp.steps += entry.ran;
-  return go_apart(warp, {groups, places.size()}, {way.next, entry.here}, way.backward);
+  // A branch back to before the phase is one of the turn's, or a loop around it would never end.
+  const bool goes_back = entry.here != 0 && way.next < &stretch.tiers->all()[stretch.phase.begin];
+  const bool ends = way.backward || (goes_back && --warp.turn <= 0);
+  return go_apart(warp, {groups, places.size()}, {way.next, entry.here}, ends);
 }
 
 // Null: the interpreter has to go on.

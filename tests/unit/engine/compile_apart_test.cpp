@@ -177,6 +177,23 @@ TEST_P(LanesApart, HaveTheSameBits) {
   }
 }
 
+// A loop around a phase that only some lanes run: its branch back is in the code.
+TEST(LanesApartLoops, ReachTheStepLimit) {
+  setenv("KILN_ENGINE_STEP_LIMIT", "1000000", 1);
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      "mov.u32 %r1, %tid.x; mov.u32 %r10, 1; setp.lt.u32 %p1, %r1, 99;\n"
+      "L: vote.sync.any.pred %p2, %p1, 0xff; add.u32 %r10, %r10, %r1; mul.lo.u32 %r11, %r10, 3;"
+      "xor.b32 %r10, %r10, %r11; shr.u32 %r12, %r10, 3; add.u32 %r10, %r10, %r12;"
+      "mad.lo.u32 %r11, %r11, 5, %r12; xor.b32 %r10, %r10, %r11; @%p2 bra L;");
+  const Ran ran = run_compiled(text, {8, 1, 1}, 0, "always", 1);
+  unsetenv("KILN_ENGINE_STEP_LIMIT");
+  EXPECT_NE(ran.text.find("Step limit reached"), std::string::npos) << ran.text;
+  if (compiles()) {
+    EXPECT_GT(ran.facts.masked, 0u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, LanesApart, testing::Range(0, 6));
 
 }  // namespace
