@@ -41,6 +41,16 @@ uint64_t* kernel_memory() {
   return memory;
 }
 
+// Instructions that the whole warp executes as one read the registers of all its lanes. Those of
+// lanes that a block does not have hold nothing that PTX would determine, so that warps are whole
+// where such an instruction is; else the last one is not, which is where mistakes hide.
+uint32_t threads_for(const std::string& text) {
+  for (const char* word : {"mma", "matrix"}) {
+    if (text.find(word) != text.npos) return 64;
+  }
+  return 40;
+}
+
 // `compile`: KILN_ENGINE_COMPILE. What can be compiled is, before the first block, or nothing is.
 Ran run_all(const std::string& text, const char* compile) {
   using namespace engine;
@@ -64,7 +74,7 @@ Ran run_all(const std::string& text, const char* compile) {
       KilnEngineLaunch launch{};
       launch.grid = {2, 1, 1};
       if (text.find("cluster") != text.npos) launch.cluster = {2, 1, 1};
-      launch.block = {40, 1, 1};
+      launch.block = {threads_for(text), 1, 1};
       launch.arguments = arguments.data();
       launch.regions = &region;
       launch.region_count = launch.check_memory = 1;

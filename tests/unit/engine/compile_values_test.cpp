@@ -84,7 +84,7 @@ TEST(CompiledValues, SmallIntegers) {
         "cvt.rn.f32.s16 %x1, %h1; cvt.rn.f32.u16 %x2, %h2; add.f32 %x1, %x1, %x2;"
         "cvt.rzi.s32.f32 %r7, %x1; cvt.u16.u32 %h3, %r7;",
         "mov.b32 %r7, {%h1, %h2}; mul.lo.u32 %r7, %r7, 17; mov.b32 {%h5, %h3}, %r7;",
-        "mov.b64 %rd9, {%r10, %r6}; add.s64 %rd9, %rd9, %rd4; mov.b64 {%r7, %r8}, %rd9;"
+        "mov.b64 %rd9, {%r10, %r6}; add.s64 %rd9, %rd9, %rd9; mov.b64 {%r7, %r8}, %rd9;"
         "cvt.u16.u32 %h3, %r8;"}) {
     SCOPED_TRACE(what);
     expect_same_values(fmt::format(
