@@ -9,6 +9,8 @@ namespace {
 constexpr double kEntry = 180, kPass = 40, kGuard = 40, kPlace = 35, kReach = 15;
 // The same of code that checks itself.
 constexpr double kOwnEntry = 80, kOwnGuard = 45, kOwnHeader = 10, kOwnPlace = 14;
+// Where lanes go apart: who waits where is cleared, copied and handed to the interpreter.
+constexpr double kApartEntry = 250;
 constexpr double kMoved = 10;        // a vector of 32 lanes to the frame or from it
 constexpr double kStep = 9;          // an Op, compiled
 constexpr double kScalar = 12;       // interpreted: an Op on scalars,
@@ -25,6 +27,13 @@ constexpr double kRounds = 4;                         // of a loop, at least
 constexpr double kWarps = 4;                          // of a block
 constexpr double kMargin = 1.2;                       // what an estimate may be wrong by
 
+// Are some lanes elsewhere while the interpreter runs the Op? Where all of them come, that is so
+// only between a branch at which they go apart and where they meet again.
+bool runs_for_some(const Plan& plan, const Step& step) {
+  if (!plan.apart || plan.some) return plan.masked;
+  return step.d && plan.variables[*step.d].blended;
+}
+
 // What the interpreter does in place of one Op; of lanes that go apart also a copy of the Op, and
 // taking over its result.
 double interpreted(const Plan& plan, const Step& step) {
@@ -38,9 +47,9 @@ double interpreted(const Plan& plan, const Step& step) {
     if (step.op.x & (kAddressAffine | kAddressRows)) return rows ? kRowAccess : kAccess;
     return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
   }
-  if (is_parts(step.meaning)) return plan.masked ? kLanes + kApart : kLanes;
+  if (is_parts(step.meaning)) return runs_for_some(plan, step) ? kLanes + kApart : kLanes;
   if (step.op.effect == Effect::Scalar || !step.d || does == Does::Warpwide) return kScalar;
-  return plan.masked || apart ? kLanes + kApart : kLanes;
+  return runs_for_some(plan, step) || apart ? kLanes + kApart : kLanes;
 }
 
 double gathered(const Plan& plan, const Step& step) {
@@ -93,6 +102,7 @@ bool pays(const Plan& plan, const Emitted& made) {
     costs.entering += kEntry + passes * kPass + kGuard * static_cast<double>(made.guards.size()) +
                       kPlace * static_cast<double>(made.prepared.size());
   }
+  if (plan.apart) costs.entering += kApartEntry;
   costs.each += passes * (kReach * static_cast<double>(made.reaches.size()) +
                           kGatherOnce * static_cast<double>(gathers(plan)));
   return costs.pay(plan, made.goes_on);
