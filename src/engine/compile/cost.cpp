@@ -26,6 +26,8 @@ constexpr double kColumn = 50;                        // local memory, compiled
 constexpr double kRounds = 4;                         // of a loop, at least
 constexpr double kWarps = 4;                          // of a block
 constexpr double kMargin = 1.2;                       // what an estimate may be wrong by
+// The same where lanes go apart and no loop is: one entry, of which each lane runs a part.
+constexpr double kMarginApart = 2;
 
 // Are some lanes elsewhere while the interpreter runs the Op? Where all of them come, that is so
 // only between a branch at which they go apart and where they meet again.
@@ -79,7 +81,8 @@ struct Costs {
   // Code that goes on as the next warps is entered once for all of them.
   bool pay(const Plan& plan, bool goes_on) const {
     const double rounds = plan.phase.loops ? kRounds : goes_on ? kWarps : 1;
-    return (entering + each * rounds) * kMargin < interpreted * rounds;
+    const double margin = plan.apart && !plan.phase.loops ? kMarginApart : kMargin;
+    return (entering + each * rounds) * margin < interpreted * rounds;
   }
 };
 
@@ -87,7 +90,7 @@ struct Costs {
 
 bool may_pay(const Plan& plan) {
   Costs costs(plan);
-  costs.entering += kOwnEntry;
+  costs.entering += plan.apart ? kEntry + kApartEntry : kOwnEntry;
   return costs.pay(plan, plan.whole);
 }
 
