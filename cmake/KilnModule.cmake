@@ -71,9 +71,9 @@ function(kiln_module name)
     endif()
     set_target_properties(kiln_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${together})
   endif()
-  # Kernels take the time of a test; the rest of it takes longer to compile well than to run.
+  # Kernels take the time of a test; the rest of it takes longer to compile well than to run. A first run needs even less.
   if((KILN_QUICK OR NOT KILN_SHIPS) AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT name MATCHES "^(engine|watch)$")
-    target_compile_options(kiln_${name} PRIVATE -O1)
+    target_compile_options(kiln_${name} PRIVATE $<IF:$<BOOL:${KILN_QUICK}>,-Og,-O1>)
   endif()
   # The engine's library has of these what it calls, and no more: much of them is for the command.
   if(name MATCHES "^(base|ptx|binary|results|report)$")
