@@ -3,6 +3,8 @@
 // of the process?
 #include "engine/memory/memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +18,11 @@ constexpr uint64_t kAlignment = 256;
 // by as much as a launch has threads, must not come to the next one, where it would look right and
 // race with those who write there. Nobody touches what is between, so it costs addresses alone.
 constexpr uint64_t kApart = 4 << 20;
+// Large allocations ask for large pages. A kernel that walks down the columns of a matrix comes to
+// another page with each access, and finding it took most of its time; and to have a page of 4 KiB
+// costs as much as to write it. Where the system has none, nothing changes.
+constexpr uint64_t kLargePage = 2 << 20;
+constexpr uint64_t kLargeFrom = 4 * kLargePage;
 
 const Region* find_in(const std::vector<Region>& sorted, uint64_t address) {
   auto above =
@@ -28,6 +35,13 @@ uint64_t distance(const Region& region, uint64_t address) {
   if (address < region.begin) return region.begin - address;
   if (address >= region.end) return address - region.end + 1;
   return 0;
+}
+
+void* take(uint64_t room, uint64_t behind) noexcept {
+  const bool large = room >= kLargeFrom;
+  void* memory = std::aligned_alloc(large ? kLargePage : kAlignment, room + behind);
+  if (memory && large) (void)madvise(memory, room / kLargePage * kLargePage, MADV_HUGEPAGE);
+  return memory;
 }
 
 void consider(std::optional<Region>* best, const Region& region, uint64_t address) {
@@ -52,8 +66,8 @@ void* Heap::allocate(uint64_t bytes, AllocationKind kind, const char* name) noex
     std::lock_guard lock(mutex_);
     return quarantine_limit_ > 0;
   }();
-  void* memory = apart ? std::aligned_alloc(kAlignment, room + kApart) : nullptr;
-  if (!memory) memory = std::aligned_alloc(kAlignment, room);
+  void* memory = apart ? take(room, kApart) : nullptr;
+  if (!memory) memory = take(room, 0);
   if (!memory) return nullptr;
   uint64_t begin = reinterpret_cast<uint64_t>(memory);
   try {
