@@ -70,9 +70,10 @@ void Emitter::expect_inside(const Prepared& at, const Reg& base, const Label& ot
 
 // Where it lies in this process; 0: it is no good, and perhaps nobody goes there. Of memory whose
 // region is not known yet, what is outside has to look first.
-void Emitter::place_itself(const Prepared& at, const Reg& pointer) {
+void Emitter::place_itself(const Prepared& at, const Reg& pointer, bool for_some) {
   const Target::Mark mark = t_.mark();
   Label otherwise = at.optional ? t_.label() : refused_;
+  Label partly = for_some ? t_.label() : otherwise;
   const Reg& base = pointer;
   int64_t from = at.slot;
   if (at.of == Place::Of::Header) {
@@ -81,7 +82,7 @@ void Emitter::place_itself(const Prepared& at, const Reg& pointer) {
   }
   t_.load_word(base, registers_, from, at.narrow ? 4 : 8);
   if (at.align > 1) t_.jump_if_bits(base, at.align - 1, otherwise);
-  expect_inside(at, base, otherwise);
+  expect_inside(at, base, partly);
   if (at.space == ptx::Space::Shared) {
     Reg shared = t_.word();
     t_.load_word(shared, t_.pass(), offsetof(Pass, shared), 8);
@@ -90,6 +91,12 @@ void Emitter::place_itself(const Prepared& at, const Reg& pointer) {
   if (at.optional) {
     Label done = t_.label();
     t_.jump(done);
+    if (for_some) {
+      t_.bind(partly);
+      if (out_->goes_on) t_.jump_if(left_, true, refused_);
+      t_.constant_word(unsure_, 1);
+      t_.jump(done);
+    }
     t_.bind(otherwise);
     t_.constant_word(pointer, 0);
     if (out_->goes_on) t_.jump_if(left_, true, refused_);
@@ -100,6 +107,98 @@ void Emitter::place_itself(const Prepared& at, const Reg& pointer) {
     }
     t_.bind(done);
   }
+  t_.release(mark);
+}
+
+// Which places do only those lanes touch that no branch led to the end? In the first row of an
+// image the others would read before its beginning.
+void Emitter::find_loaded_for_some() {
+  constexpr int64_t kFarthest = int64_t{1} << 30;
+  const bool can = t_.loads_some() && t_.adds_steps() && !plan_.apart;
+  for_some_.assign(out_->prepared.size(), can ? 1 : 0);
+  for (const Step& step : plan_.steps) {
+    const auto found = prepared_of_.find(step.index);
+    if (found == prepared_of_.end()) continue;
+    const Prepared& at = out_->prepared[found->second];
+    const auto [least, most] = range_of(at.steps, kWarpSize);
+    const auto is_vector = [&](const std::optional<uint32_t>& index) {
+      return index && plan_.variables[*index].kept == Kept::Vector;
+    };
+    if (!at.optional || at.writes || at.narrow || at.space == ptx::Space::Shared ||
+        step.meaning.does != Does::Load || memory_bytes(step) != 4 || at.steps.step != 4 ||
+        least < -kFarthest || most > kFarthest || !is_vector(step.d) || !is_vector(step.under))
+      for_some_[found->second] = 0;
+  }
+  if (std::find(for_some_.begin(), for_some_.end(), 1) == for_some_.end()) return;
+  unsure_ = t_.new_word();
+  t_.constant_word(unsure_, 0);
+}
+
+void Emitter::make_loaders(const Step& step) {
+  for (uint32_t s = 0; s < strips_; ++s) {
+    loaders_.push_back(t_.new_vector());
+    const Reg given = vector_of(*step.under, s, 0);
+    step.under_not ? static_cast<void>(t_.unary(Does::Not, Number::U32, loaders_[s], given))
+                   : t_.copy(loaders_[s], given);
+  }
+}
+
+// Is all inside that these lanes load from there? As distances from where the memory begins, which
+// are below 2^31 then; what is before it is beyond every limit.
+void Emitter::expect_some_inside(size_t prepared, const Reg& beyond, const Label& otherwise) {
+  const Prepared& at = out_->prepared[prepared];
+  const Target::Mark mark = t_.mark();
+  Reg cached = t_.word(), begin = t_.word(), size = t_.word(), span = t_.word(), near = t_.word();
+  t_.load_word(cached, t_.pass(), offsetof(Pass, cache), 8);
+  const int64_t entry =
+      int64_t{cache_index_(at.op)} * static_cast<int64_t>(sizeof(Worker::CachedRegion));
+  const auto part = [&](size_t offset) { return entry + static_cast<int64_t>(offset); };
+  t_.load_word(begin, cached, part(offsetof(Worker::CachedRegion, begin)), 8);
+  t_.load_word(size, cached, part(offsetof(Worker::CachedRegion, end)), 8);
+  t_.jump_if_above(begin, size, otherwise);  // none yet
+  t_.word_binary(Does::Sub, Number::U64, size, size, begin);
+  t_.constant_word(span, static_cast<uint64_t>(at.most - at.least));
+  t_.jump_if_above(span, size, otherwise);
+  t_.word_binary(Does::Sub, Number::U64, size, size, span);
+  t_.jump_if_bits(size, ~uint64_t{0x7fffffff}, otherwise);
+  t_.word_add(near, pointers_[prepared], at.least);
+  t_.word_binary(Does::Sub, Number::U64, near, near, begin);
+  t_.word_add(span, near, int64_t{1} << 30);
+  t_.jump_if_bits(span, ~uint64_t{0x7fffffff}, otherwise);
+  Reg all = t_.vector(), limit = t_.vector();
+  t_.splat(all, near, 4);
+  t_.splat(limit, size, 4);
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark each = t_.mark();
+    Reg far = t_.vector();
+    t_.add_steps(far, all, rise(at.steps, s * t_.vector_lanes()), at.steps.step, 4);
+    t_.compare(Comparison::Gt, Number::U32, far, far, limit);
+    t_.binary(Does::And, Number::U32, far, far, loaders_[s]);
+    t_.binary(Does::Or, Number::U32, beyond, beyond, far);
+    t_.release(each);
+  }
+  t_.release(mark);
+}
+
+// Before the first load of those that for_some_ tells of.
+void Emitter::expect_loaders(const Step& step) {
+  if (!loaders_.empty()) return;
+  make_loaders(step);
+  Label sure = t_.label(), otherwise = t_.label();
+  const Target::Mark mark = t_.mark();
+  Reg beyond = t_.vector(), looked = t_.word();
+  t_.jump_if(unsure_, false, sure);
+  t_.constant(beyond, 0, 4);
+  for (size_t i = 0; i < for_some_.size(); ++i) {
+    if (for_some_[i]) expect_some_inside(i, beyond, otherwise);
+  }
+  t_.jump_if_lanes(beyond, 0xffffffffu, 4, otherwise);
+  t_.jump(sure);
+  t_.bind(otherwise);
+  t_.load_word(looked, t_.pass(), offsetof(Pass, looked), 4);
+  t_.jump_if(looked, false, refused_);
+  t_.jump(bail());
+  t_.bind(sure);
   t_.release(mark);
 }
 

@@ -127,10 +127,12 @@ void Emitter::find_pointers() {
     t_.load_word(left_, t_.pass(), offsetof(Pass, followers), 4);
   }
   for (uint32_t i = 0; i < out_->reaches.size(); ++i) reach_itself(i);
+  find_loaded_for_some();
   // What has to hold first: the others then need not look at it again.
   for (bool optional : {false, true}) {
     for (size_t i = 0; i < out_->prepared.size(); ++i) {
-      if (out_->prepared[i].optional == optional) place_itself(out_->prepared[i], pointers_[i]);
+      if (out_->prepared[i].optional == optional)
+        place_itself(out_->prepared[i], pointers_[i], for_some_[i] != 0);
     }
     if (!optional) {
       for (const Variable& v : plan_.variables) expect_variable(v);
@@ -159,6 +161,14 @@ bool Emitter::load(const Step& step) {
   auto prepared = prepared_of_.find(step.index);
   if (prepared != prepared_of_.end()) {
     const Prepared& at = out_->prepared[prepared->second];
+    if (out_->checks_itself && for_some_[prepared->second]) {
+      expect_loaders(step);
+      const Reg base = pointer_of(prepared->second);
+      for (uint32_t s = 0; s < strips_; ++s)
+        t_.load_some(result(*step.d, s, 0), base,
+                     step.op.imm + rise(at.steps, s * t_.vector_lanes()), loaders_[s]);
+      return true;
+    }
     load_from(step, pointer_of(prepared->second), step.op.imm, at.steps);
     return true;
   }

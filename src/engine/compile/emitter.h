@@ -175,7 +175,11 @@ class Emitter {
   void reach_itself(uint32_t index);
   void expect_lanes(const Variable& v);
   void expect_variable(const Variable& v);
-  void place_itself(const Prepared& at, const Reg& pointer);
+  void place_itself(const Prepared& at, const Reg& pointer, bool for_some);
+  void find_loaded_for_some();
+  void make_loaders(const Step& step);
+  void expect_loaders(const Step& step);
+  void expect_some_inside(size_t prepared, const Reg& beyond, const Label& otherwise);
 
   // emit_warps.cpp
   bool may_go_on() const;
@@ -282,9 +286,14 @@ class Emitter {
   std::vector<Stub> stubs_;
   std::map<uint32_t, uint32_t> prepared_of_;  // by Op: index of Emitted::prepared
   std::vector<Reg> pointers_;                 // of those
-  std::map<uint32_t, uint32_t> reach_of_;     // by Op: index of Emitted::reaches
-  std::vector<ReachWords> reach_words_;       // by that index
-  std::vector<uint32_t> roots_;               // the same: a variable
+  // Of those: lanes that a branch led to the end load nothing, so that what they would touch need
+  // not be there. Whether all of it is there is in `unsure_`; the others' masks, by strip.
+  std::vector<uint8_t> for_some_;
+  Reg unsure_;
+  std::vector<Reg> loaders_;
+  std::map<uint32_t, uint32_t> reach_of_;  // by Op: index of Emitted::reaches
+  std::vector<ReachWords> reach_words_;    // by that index
+  std::vector<uint32_t> roots_;            // the same: a variable
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;  // by step
   struct Checked {  // addresses of all lanes in shared memory, in this block: as of a group

@@ -292,11 +292,12 @@ uint32_t Entry::run() {
 [[gnu::cold, gnu::noinline]] uint32_t run_refused(Stretch& stretch, Compiled& compiled, Warp& warp,
                                                   Pass& pass) {
   const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled.memory.begin()));
-  // Perhaps it holds of this warp, but not of all behind it.
-  if (pass.followers) {
-    pass.followers = pass.left = 0;
-    const uint32_t alone = code(&pass);
-    if (alone != kRefused) return alone;
+  // Perhaps it holds of all but the last warp, or of this one alone: at the ends of an image.
+  for (uint32_t fewer : {pass.followers > 1 ? pass.followers - 1 : 0, 0u}) {
+    if (fewer == pass.followers) continue;
+    pass.followers = pass.left = fewer;
+    const uint32_t some = code(&pass);
+    if (some != kRefused) return some;
   }
   // Perhaps the region of some memory was not known yet.
   if (!Entry(stretch, compiled, warp).prepare()) return 0;

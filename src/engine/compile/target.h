@@ -193,6 +193,12 @@ class Target {
     (void)from, (void)base, (void)offset, (void)mask, (void)bytes;
     return false;
   }
+  // The same from memory, of lanes of 4 bytes: the others become 0, and what they would touch need
+  // not be there. False: as above, and asked first.
+  virtual bool loads_some() const { return false; }
+  virtual void load_some(const Reg& to, const Reg& base, int64_t offset, const Reg& mask) {
+    (void)to, (void)base, (void)offset, (void)mask;
+  }
   virtual void select_bits(Reg to, Reg bits, Reg a, Reg b) = 0;  // each by itself
   virtual void canonicalize(Reg value, Reg nan) = 0;             // NaNs of f32 become `nan`
   // NaNs that f64 arithmetic made, as a GPU has them; where the CPU's are the same, nothing.

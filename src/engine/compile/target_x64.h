@@ -206,6 +206,10 @@ class X64 final : public Target {
                : cc_.vmaskmovps(at(base, offset), v(mask), v(from));
     return true;
   }
+  bool loads_some() const override { return true; }
+  void load_some(const Reg& to, const Reg& base, int64_t offset, const Reg& mask) override {
+    cc_.vpmaskmovd(v(to), v(mask), at(base, offset));
+  }
   void select_bits(Reg to, Reg bits, Reg a, Reg b) override {
     Ymm first = temporary(), second = temporary();
     cc_.vandps(first, v(bits), v(a));

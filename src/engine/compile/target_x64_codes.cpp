@@ -202,6 +202,7 @@ constexpr How kVectorHows[] = {
     mr_i(Inst::kIdVpextrw, 0x15),  // to memory
     mr_i(Inst::kIdVpextrd, 0x16),
     wide(mr_i(Inst::kIdVpextrq, 0x16)),
+    rvm(Inst::kIdVpmaskmovd, 1, 2, 0x8c),  // from memory
     mvr(Inst::kIdVmaskmovps, 0x2e),
     mvr(Inst::kIdVmaskmovpd, 0x2f),
     gather(Inst::kIdVpgatherdd, 0x90),

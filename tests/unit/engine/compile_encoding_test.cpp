@@ -72,7 +72,8 @@ void vectors(To& to, const Names& n) {
   to.vpsrlq(a, b, 60), to.vpextrd(p.r32(), a.xmm(), 3), to.vpextrq(p, a.xmm(), 1);
   to.vpextrd(from, a.xmm(), 2), to.vpextrq(from, a.xmm(), 0);
   to.vpextrb(from, a.xmm(), 12), to.vpextrw(from, a.xmm(), 6);
-  to.vmaskmovps(from, a, b), to.vmaskmovpd(from, a, b), to.vzeroupper();
+  to.vmaskmovps(from, a, b), to.vmaskmovpd(from, a, b), to.vpmaskmovd(a, b, from);
+  to.vzeroupper();
   const Mem apart = x86::ptr(q, d, 0, 1234), far = x86::ptr(q, d, 0, 8);
   to.vpgatherdd(a, apart, b), to.vpgatherqq(a, far, b);
   to.vpgatherqd(a.xmm(), apart, b.xmm());
