@@ -344,8 +344,8 @@ bool convert(Lowering& l) {
   if (from == ptx::Type::f32 && to == ptx::Type::s32 && l.has("rzi") && !l.has("ftz") &&
       to_register == 4)
     return truncate_f32(l);
-  if (convert_common(l,
-                     {from, to, from_register, to_register, rounding, l.has("sat"), l.has("ftz")}))
+  if (convert_common(l, {from, to, from_register, to_register, rounding, integral, l.has("sat"),
+                         l.has("ftz")}))
     return true;
   Source a;
   if (from_register) {
@@ -396,6 +396,12 @@ void describe_convert(Meanings& to) {
   to.unary<To<float>, float, Bf16>(Does::Lanewise);
   to.unary<To<Half>, Half, float>(Does::Lanewise);
   to.unary<To<Bf16>, Bf16, float>(Does::Lanewise);
+  to.unary<To<Half>, Half, Bf16>(Does::Lanewise);
+  to.unary<To<Bf16>, Bf16, Half>(Does::Lanewise);
+  to.unary<To<Half>, Half, int16_t>(Does::Lanewise);
+  to.unary<To<Half>, Half, uint16_t>(Does::Lanewise);
+  to.unary<To<Bf16>, Bf16, int16_t>(Does::Lanewise);
+  to.unary<To<Bf16>, Bf16, uint16_t>(Does::Lanewise);
   to.unary<To<double>, double, int32_t>(Does::Convert);
   to.unary<To<double>, double, uint32_t>(Does::Convert);
   to.unary<To<double>, double, float>(Does::Convert);

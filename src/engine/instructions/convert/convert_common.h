@@ -12,13 +12,18 @@ struct CommonConversion {
   ptx::Type from, to;
   uint32_t from_register, to_register;  // bytes; 0: not a register
   Rounding rounding;
-  bool saturate, flush;
+  bool integral, saturate, flush;
 };
 
 // False: there is none, and nothing was emitted.
 bool convert_common(Lowering& l, const CommonConversion& how);
 
+// Of conversions that read or write a float of 16 bits, or make an integer of a float; null: there
+// is none.
+Handler float_handler_for(const CommonConversion& how);
+
 class Meanings;
 void describe_common(Meanings& to);
+void describe_floats(Meanings& to);
 
 }  // namespace kiln::engine
