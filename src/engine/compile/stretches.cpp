@@ -350,6 +350,12 @@ const Op* left_by(Stretch& stretch, const Compiled& compiled, uint32_t exit, War
   return way.backward ? warp.yield(way.next) : way.next;
 }
 
+// All warps of it, from the first to the last, and they have ended.
+bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, const Pass& pass) {
+  return exit != 0 && compiled.ways[exit - 1].ends && pass.left == 0 &&
+         pass.followers + 1 == warp.block->warp_count;
+}
+
 // As enter(), of code that checks itself.
 [[gnu::always_inline]] inline const Op* enter_own(Stretch& stretch, Compiled& compiled, Warp& warp,
                                                   bool* done) {
@@ -368,9 +374,20 @@ const Op* left_by(Stretch& stretch, const Compiled& compiled, uint32_t exit, War
   pass.budget = static_cast<uint64_t>(warp.turn);
   pass.ran = 0;
   pass.looked = 0;
-  pass.followers = pass.left = compiled.made->goes_on ? followers(warp) : 0;
-  const uint32_t count = count_entry(compiled);
-  const uint32_t exit = warp.turn > 0 ? run_checked(stretch, compiled, warp, pass) : 0;
+  const bool goes_on = compiled.made->goes_on;
+  pass.followers = pass.left = goes_on ? followers(warp) : 0;
+  uint32_t count = count_entry(compiled);
+  uint32_t exit = warp.turn > 0 ? run_checked(stretch, compiled, warp, pass) : 0;
+  // Other versions are for borders: the next block begins with the first one again.
+  if (goes_on && &compiled == stretch.versions) {
+    NextBlocks next(warp);
+    while (has_run_block(compiled, exit, warp, pass) && next.step()) {
+      pass.left = pass.followers;
+      pass.looked = 0;
+      count = count_entry(compiled);
+      exit = run_checked(stretch, compiled, warp, pass);
+    }
+  }
   if (pass.left != pass.followers) {
     const bool ends = exit != 0 && compiled.ways[exit - 1].ends;
     become(warp, pass.followers - pass.left, ends);

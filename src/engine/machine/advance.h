@@ -92,6 +92,18 @@ inline bool advance_rows(const Program& program, Frame& frame, uint32_t from, ui
 // of a block; null: the block starts the next one, or has ended.
 const Op* go_on(Warp& warp);
 
+// The same for code that has run all warps of a block, which is as it was when the first of them
+// began: makes it the next block along x, if that takes no more than additions.
+class NextBlocks {
+ public:
+  explicit NextBlocks(Warp& warp);
+  bool step();
+
+ private:
+  Warp& warp_;
+  bool can_;
+};
+
 // Of a warp that has just begun: how many of those behind it can follow with no more than
 // advance()?
 uint32_t followers(const Warp& warp);

@@ -270,16 +270,24 @@ void release_frames(Warp& warp) {
   warp.kernel_frame = nullptr;
 }
 
-// The last warp of a block of a kernel that neither waits nor has memory of its own has ended: what
-// it would take to close the block and to open the next is as much as a short kernel computes.
+// Of a kernel that neither waits nor has memory of its own.
+bool has_simple_blocks(const Warp& warp) {
+  const Block& block = *warp.block;
+  const Grid& grid = *block.grid;
+  const Program& program = *grid.program;
+  return !(grid.sink || grid.settings.schedule || grid.shared_bytes || grid.reserved_bytes ||
+           grid.has_barriers || block.cluster || program.has_calls || program.local_bytes ||
+           !warp.copies.empty() || !warp.groups.empty());
+}
+
+// The last warp of such a block has ended: what it would take to close the block and to open the
+// next is as much as a short kernel computes.
 const Op* begin_next_block(Warp& warp) {
   Block& block = *warp.block;
   const Grid& grid = *block.grid;
   const Program& program = *grid.program;
-  if (grid.sink || grid.settings.schedule || grid.shared_bytes || grid.reserved_bytes ||
-      grid.has_barriers || block.cluster || program.has_calls || program.local_bytes ||
-      block.finished_count + 1 != block.warp_count || !warp.copies.empty() ||
-      !warp.groups.empty() || !block.worker->takes_next(grid, block))
+  if (!has_simple_blocks(warp) || block.finished_count + 1 != block.warp_count ||
+      !block.worker->takes_next(grid, block))
     return nullptr;
   if (block.tiering)
     block.tiering->warm(block.ran + warp.steps + block.warp_count * program.ops.size(),
@@ -338,6 +346,33 @@ const Op* go_on(Warp& warp) {
   frame.stack_bytes = 0;
   if (program.local_bytes) warp.fill_local(kFullMask, 0, program.local_bytes);
   return warp.ops + program.warp_start;
+}
+
+NextBlocks::NextBlocks(Warp& warp)
+    : warp_(warp),
+      can_(has_simple_blocks(warp) && !warp.block->grid->program->block_steps.empty() &&
+           warp.splits.empty() && warp.index == 0 && warp.block->started == 1 &&
+           warp.block->finished_count == 0) {}
+
+bool NextBlocks::step() {
+  Block& block = *warp_.block;
+  const Grid& grid = *block.grid;
+  if (!can_ || block.x + 1 == grid.grid_dim.x || !block.worker->has_next(grid, block)) return false;
+  Frame& frame = *warp_.kernel_frame;
+  ++block.x;
+  ++block.number;
+  if (!step_block(warp_, frame)) {  // the Ops of the next block have to run, of all values
+    --block.x;
+    --block.number;
+    frame.served_block = ~uint64_t{0};
+    can_ = false;
+    return false;
+  }
+  --block.number;
+  (void)block.worker->takes_next(grid, block);
+  ++block.number;
+  frame.served_block = block.number;
+  return true;
 }
 
 // No value wraps around in between if it does not up to the last one: it rises or falls all the

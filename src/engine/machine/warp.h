@@ -294,10 +294,12 @@ class Worker {
   void run_blocks(Grid& grid) noexcept;
   // Of a block that has ended and is the only one that is open: is the next in the grid this
   // worker's too? Then it counts as begun.
+  bool has_next(const Grid& grid, const Block& block) const {
+    return next_ != end_ && next_ == block.number + 1 && active_.size() == 1 &&
+           !grid.stop.load(std::memory_order_relaxed);
+  }
   bool takes_next(const Grid& grid, const Block& block) {
-    if (next_ == end_ || next_ != block.number + 1 || active_.size() != 1 ||
-        grid.stop.load(std::memory_order_relaxed))
-      return false;
+    if (!has_next(grid, block)) return false;
     ++next_;
     return true;
   }
