@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entering machine code costs a few hundred instructions, for what is checked, read and written
 // back: short phases are interpreted faster. The numbers are counts of cachegrind on aarch64.
+#include <algorithm>
+
 #include "engine/compile/emit.h"
 
 namespace kiln::engine {
@@ -86,7 +88,23 @@ struct Costs {
   }
 };
 
+// The most that the interpreter does in place of one Op if lanes go apart.
+double most_apart(const Plan& plan, const Step& step) {
+  const double cost = interpreted(plan, step);
+  if (changes_memory(step)) return std::max(cost, kStoreApart);
+  const bool loads = step.meaning.does == Does::Load || step.meaning.does == Does::LoadScalar;
+  return loads || !step.d || step.op.effect == Effect::Scalar ? cost : cost + kApart;
+}
+
 }  // namespace
+
+bool may_pay_apart(const Plan& plan) {
+  if (plan.phase.loops) return true;
+  double most = 0;
+  for (const Step& step : plan.steps) most += most_apart(plan, step);
+  const double least = kEntry + kApartEntry + kStep * static_cast<double>(plan.steps.size());
+  return least * kMarginApart < most;
+}
 
 bool may_pay(const Plan& plan) {
   Costs costs(plan);

@@ -199,6 +199,8 @@ void Emitter::find_last_reads() {
     for (const auto& at : {step.d, step.a, step.b, step.c, step.under}) {
       if (at) last[*at] = s;
     }
+    if (step.a && values_[*step.a].indexed)
+      last[values_[*step.a].indexed->pointer] = last[values_[*step.a].indexed->number] = s;
     for (uint32_t at : step.reads) last[at] = s;
     for (uint32_t at : step.writes) last[at] = s;
   }
@@ -364,7 +366,6 @@ void Emitter::leave_with(const std::vector<uint32_t>& variables, Exit exit) {
     t_.store_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
     t_.store_word(ran_, t_.pass(), offsetof(Pass, ran), 8);
   }
-  if (out_->goes_on) t_.store_word(left_, t_.pass(), offsetof(Pass, left), 4);
   t_.leave(static_cast<uint32_t>(out_->exits.size()));
 }
 
@@ -429,6 +430,7 @@ bool Emitter::write_steps() {
     if (label != labels_.end() && is_first) {
       plan_.apart&& ways_.count(step.index) ? arrive(step.index) : t_.bind(label->second);
       checked_.clear();
+      scaled_.clear();
       found_.clear();
     }
     now_ = &step;
@@ -441,6 +443,9 @@ bool Emitter::write_steps() {
     if (step.meaning.does == Does::Store) {
       i = store_from(i);
       if (i == first) return false;
+    } else if (step.d && (values_[*step.d].indexed || values_[*step.d].is_skipped)) {
+      need_all(step);
+      ++i;
     } else {
       need_all(step);
       if (!one(step)) return false;
@@ -469,8 +474,8 @@ std::unique_ptr<Emitted> Emitter::run() {
   budget_ = t_.word();
   ran_ = t_.word();
   first_lane_ = t_.word();
-  bail_ = t_.label();
-  refused_ = t_.label();
+  bail_ = t_.bare_label();
+  refused_ = t_.bare_label();
   t_.load_word(registers_, t_.pass(), offsetof(Pass, registers), 8);
   if (!has_all) {
     t_.load_word(lanes4_, t_.pass(), offsetof(Pass, lanes4), 8);
@@ -496,6 +501,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   if (!find_places()) return nullptr;
   find_read();
   find_groups();
+  find_indexed();
   begin_masks();
   for (const Variable& v : plan_.variables) {
     if (v.kept != Kept::Steps || rises_.count({v.steps.step, v.bytes})) continue;
@@ -514,6 +520,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   if (out_->goes_on && !write_common()) return nullptr;
   find_last_reads();
   checked_.clear();
+  scaled_.clear();
   found_.clear();
   if (out_->goes_on) t_.bind(first_step_);
   if (!write_steps()) return nullptr;
@@ -522,7 +529,6 @@ std::unique_ptr<Emitted> Emitter::run() {
                 : leave_at(plan_.phase.end, false);
   write_stubs();
   t_.bind(bail_);
-  if (out_->goes_on) t_.store_word(left_, t_.pass(), offsetof(Pass, left), 4);
   t_.leave(0);
   if (out_->checks_itself) {
     t_.bind(refused_);

@@ -85,6 +85,9 @@ std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheInd
 // Does it pay to leave the interpreter for a phase (cost.cpp)? Whatever the code will be like,
 // which saves making it; and by an estimate of the instructions that both ways take for a warp.
 bool may_pay(const Plan& plan);
+// The same of code for lanes that go apart, by a plan for lanes that do not: such a phase may be
+// too short for it, whatever its plan would be.
+bool may_pay_apart(const Plan& plan);
 bool pays(const Plan& plan, const Emitted& made);
 
 }  // namespace kiln::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are loads compiled? An address that does not change in the phase was checked before it began;
-// one that changes is checked each time, and so is each lane's of a gather. If a check fails,
-// the interpreter runs the phase again, and finds the fault or another way.
+// one that changes is checked each time, and so is each lane's of a gather (emit_gathers.cpp). If a
+// check fails, the interpreter runs the phase again, and finds the fault or another way.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -20,9 +20,22 @@ bool reaches_memory(const Step& step) {
 
 }  // namespace
 
+// May the step be left out? Where ways meet again it is not; but behind a loop, or in it, nobody
+// knows.
+bool Emitter::is_behind_branch(const Step& step) const {
+  return step.under || std::any_of(skipped_.begin(), skipped_.end(), [&](const Skipped& each) {
+           return step.index > each.from && step.index < each.to;
+         });
+}
+
 bool Emitter::prepare_places() {
   for (const Step& step : plan_.steps) {
-    if (is_branch(step)) first_branch_ = std::min(first_branch_, step.index);
+    if (!is_branch(step)) continue;
+    const uint32_t target = flow_.index_of(step.op.target);
+    const bool meets = !plan_.phase.loops && target > step.index && target < plan_.phase.end;
+    skipped_.push_back({step.index, meets ? target : ~uint32_t{0}});
+  }
+  for (const Step& step : plan_.steps) {
     if (!reaches_memory(step) || is_local(step)) continue;
     const uint32_t bytes = memory_bytes(step);
     const bool of_header = step.place.of == Place::Of::Header;
@@ -381,204 +394,6 @@ Emitter::Placed Emitter::place_changing(const Step& step) {
 bool Emitter::load_changing(const Step& step) {
   const Placed at = place_changing(step);
   load_from(step, at.base, at.offset, steps_of(step));
-  return true;
-}
-
-// The addresses of half a strip, 64 bits each, as distances from where the memory begins; what is
-// wrong with any of them is noted for all. Lanes that do not run look at the first byte.
-Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gathered& all) {
-  const Variable& v = plan_.variables[*step.a];
-  const Group& group = group_of(step);
-  // Others of the group want it too.
-  Reg from = group.count > 1 ? t_.new_vector() : t_.vector();
-  if (v.bytes == 8) {
-    t_.binary(Does::Add, Number::U64, from, vector_of(*step.a, s, h), all.shift);
-  } else {
-    Reg moved = vector_of(*step.a, s, 0);
-    if (group.first) {  // within 32 bits
-      Reg offset = t_.vector(), sum = t_.vector();
-      t_.constant(offset, static_cast<uint32_t>(group.first), 4);
-      t_.binary(Does::Add, Number::U32, sum, moved, offset);
-      moved = sum;
-    }
-    t_.widen(false, h == 1, from, moved);
-    if (!is_own(static_cast<ptx::Space>(step.op.z)))
-      t_.binary(Does::Add, Number::U64, from, from, all.shift);
-  }
-  if (plan_.masked) t_.binary(Does::And, Number::U64, from, from, active(s, h, 8));
-  Reg left = t_.vector();
-  t_.binary(Does::Sub, Number::U64, left, all.limit, from);
-  t_.binary(Does::Or, Number::U64, all.beyond, all.beyond, left);
-  Reg first = from;
-  if (all.element.isValid()) {
-    first = t_.vector();
-    t_.binary(Does::Sub, Number::U64, first, from, all.element);
-    if (plan_.masked) t_.binary(Does::And, Number::U64, first, first, active(s, h, 8));
-  }
-  t_.binary(Does::Or, Number::U64, all.low, all.low, first);
-  return from;
-}
-
-// How far from a place, which is returned, each lane's memory is, two vectors of 64 bits a strip:
-// one check for all of them, and for all of the group.
-Emitter::Placed Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
-  Group& group = group_of(step);
-  const ReachWords& reach = reach_words(step);
-  const Placed place{reach.begin, step.op.imm - group.first};
-  if (group.is_checked) {
-    *from = group.from;
-    return place;
-  }
-  Reg shift = t_.word();
-  t_.constant_word(shift,
-                   plan_.variables[*step.a].bytes == 8 ? static_cast<uint64_t>(group.first) : 0);
-  if (!is_own(static_cast<ptx::Space>(step.op.z)))
-    t_.word_binary(Does::Sub, Number::U64, shift, shift, reach.begin);
-  Gathered all{t_.vector(), t_.vector(), t_.vector(), t_.vector(), {}};
-  t_.splat(all.limit, reach.limit, 8);
-  t_.splat(all.shift, shift, 8);
-  t_.constant(all.beyond, 0, 8);
-  t_.constant(all.low, 0, 8);
-  if (const uint64_t behind = static_cast<uint64_t>(group.first) & (group.align - 1)) {
-    all.element = t_.vector();
-    t_.constant(all.element, behind, 8);
-  }
-  for (uint32_t s = 0; s < strips_; ++s) {
-    for (uint32_t h = 0; h < 2; ++h) from->push_back(gather_address(step, s, h, all));
-  }
-  // One that is below the first or behind the last has its sign set here or there.
-  constexpr uint64_t kSign = uint64_t{1} << 63;
-  t_.jump_if_lanes(all.low, kSign | (group.align - 1), 8, bail());
-  t_.jump_if_lanes(all.beyond, kSign, 8, bail());
-  if (is_local(step)) add_lanes(*from);
-  group.is_checked = true;
-  if (group.count > 1) group.from = *from;
-  return place;
-}
-
-void Emitter::addresses_of(const Step& step, std::vector<Reg>* where) {
-  std::vector<Reg> from;
-  const Placed at = distances_of(step, &from);
-  Reg everywhere = t_.vector(), base = t_.word();
-  t_.word_add(base, at.base, at.offset);
-  t_.splat(everywhere, base, 8);
-  for (const Reg& each : from) {
-    where->push_back(t_.vector());
-    t_.binary(Does::Add, Number::U64, where->back(), each, everywhere);
-  }
-}
-
-// Shared memory is small, so that 32 bits are enough for an address of it and its sign.
-bool Emitter::is_narrow(const Step& step) {
-  constexpr int64_t kFarthest = int64_t{1} << 30;
-  return t_.gathers_narrow() && t_.adds_steps() &&
-         static_cast<ptx::Space>(step.op.z) == ptx::Space::Shared &&
-         plan_.variables[*step.a].bytes == 4 && memory_bytes(step) >= 4 &&
-         std::abs(group_of(step).first) < kFarthest;
-}
-
-// The addresses of a strip, so far on.
-Reg Emitter::narrow_address(const Step& step, uint32_t strip, int64_t offset) {
-  const Reg from = vector_of(*step.a, strip, 0);
-  Reg at = from;
-  if (offset) t_.add_steps(at = t_.vector(), from, offset, 0, 4);
-  if (plan_.masked) {
-    const Reg all = at;
-    t_.binary(Does::And, Number::U32, at = t_.vector(), all, active(strip, 0, 4));
-  }
-  return at;
-}
-
-// The most of all lanes must be inside, and no lane may have one of the low bits. What was checked
-// once in a block need not be again.
-void Emitter::check_narrow(const Step& step) {
-  const Group& group = group_of(step);
-  const auto covers = [&](const Checked& other) {
-    return other.variable == group.variable && other.first <= group.first &&
-           other.last >= group.last && other.align >= group.align;
-  };
-  if (std::any_of(checked_.begin(), checked_.end(), covers)) return;
-  checked_.push_back({group.variable, group.first, group.last, group.align});
-  const Target::Mark mark = t_.mark();
-  Reg limit = t_.vector(), most = t_.vector(), low = t_.vector();
-  t_.splat(limit, reach_words(step).limit, 4);
-  t_.copy(most, limit);
-  t_.constant(low, 0, 4);
-  const uint64_t behind = static_cast<uint64_t>(group.first) & (group.align - 1);
-  for (uint32_t s = 0; s < strips_; ++s) {
-    const Target::Mark inner = t_.mark();
-    const Reg at = narrow_address(step, s, group.first);
-    t_.binary(Does::Max, Number::U32, most, most, at);
-    Reg first = at;
-    if (behind) {
-      t_.add_steps(first = t_.vector(), at, -static_cast<int64_t>(behind), 0, 4);
-      if (plan_.masked) t_.binary(Does::And, Number::U32, first, first, active(s, 0, 4));
-    }
-    t_.binary(Does::Or, Number::U32, low, low, first);
-    t_.release(inner);
-  }
-  t_.binary(Does::Xor, Number::U32, most, most, limit);
-  t_.jump_if_lanes(most, 0xffffffffu, 4, bail());
-  if (group.align > 1) t_.jump_if_lanes(low, group.align - 1, 4, bail());
-  t_.release(mark);
-}
-
-void Emitter::gather_narrow(const Step& step) {
-  check_narrow(step);
-  const Reg base = reach_words(step).begin;
-  const int64_t first = group_of(step).first;
-  for (uint32_t s = 0; s < strips_; ++s) {
-    const Target::Mark mark = t_.mark();
-    // Lanes that do not run look at the first byte of the group.
-    const Reg at = plan_.masked ? narrow_address(step, s, first) : vector_of(*step.a, s, 0);
-    t_.gather_narrow(result(*step.d, s, 0), base, plan_.masked ? step.op.imm - first : step.op.imm,
-                     at);
-    t_.release(mark);
-  }
-}
-
-bool Emitter::gather(const Step& step) {
-  const uint32_t bytes = memory_bytes(step), lanes = t_.vector_lanes();
-  const bool small = is_small_load(step);
-  if (plan_.variables[*step.d].kept != Kept::Vector) return false;
-  if (is_narrow(step) && bytes == 4) {
-    gather_narrow(step);
-    return true;
-  }
-  std::vector<Reg> from;
-  const Placed place = distances_of(step, &from);
-  const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
-  bool gathers = !small || is_local(step);  // where a few bytes more can be read
-  for (uint32_t s = 0; s < strips_ && gathers; ++s) {
-    for (uint32_t h = 0; h < halves_of(bytes) && gathers; ++h) {
-      const Target::Mark mark = t_.mark();
-      gathers = t_.gather(result(*step.d, s, h), place.base, place.offset, from[s * 2 + h],
-                          from[s * 2 + 1], lane_bytes(bytes));
-      if (gathers && small) cut_small(step, result(*step.d, s, 0));
-      t_.release(mark);
-    }
-  }
-  if (gathers) return true;
-  Reg everywhere = t_.vector(), base = t_.word();
-  t_.word_add(base, place.base, place.offset);
-  t_.splat(everywhere, base, 8);
-  for (Reg& where : from) {
-    const Reg distance = where;
-    t_.binary(Does::Add, Number::U64, where = t_.vector(), distance, everywhere);
-  }
-  for (uint32_t s = 0; s < strips_; ++s) {
-    for (uint32_t lane = 0; lane < lanes; ++lane) {
-      const uint32_t h = lane / (lanes / 2);
-      const Reg& where = from[s * 2 + h];
-      const Reg to = result(*step.d, s, lane / in_value);
-      const Target::Mark mark = t_.mark();
-      Reg address = t_.word();
-      t_.lane_word(address, where, lane % (lanes / 2), 8);
-      small ? load_small_lane(step, to, lane, address, 0)
-            : t_.load_lane(to, address, lane % in_value, bytes);
-      t_.release(mark);
-    }
-  }
   return true;
 }
 

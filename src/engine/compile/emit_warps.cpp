@@ -95,6 +95,7 @@ void Emitter::write_next_warp() {
   t_.bind(next_warp_);
   t_.jump_if(left_, false, last);
   t_.word_add(left_, left_, -1);
+  t_.store_word(left_, t_.pass(), offsetof(Pass, left), 4);
   for (size_t i = 0; i < pointers_.size(); ++i) {
     const Prepared& at = out_->prepared[i];
     if (at.of == Place::Of::Header) t_.word_add(pointers_[i], pointers_[i], warp_rise(at.steps));

@@ -18,6 +18,11 @@ class Emitter {
   std::unique_ptr<Emitted> run();
 
  private:
+  // An address that is a pointer and a number of 32 bits for each lane, times a power of two.
+  struct Indexed {
+    uint32_t pointer, number;  // variables
+    uint32_t shift;
+  };
   struct Value {
     Reg word, splat;
     std::vector<Reg> regs;
@@ -26,6 +31,8 @@ class Emitter {
     bool checked = false;    // it has no NaN
     bool is_read = false, is_read_as_vector = false;  // by some step
     const Step* made_by = nullptr;                    // the last one
+    std::optional<Indexed> indexed;                   // of an address: it is not computed
+    bool is_skipped = false;                          // neither is this
   };
   uint32_t vector_bytes() const { return t_.vector_lanes() * 4; }
   int64_t rise(const Pattern2& steps, uint32_t lane) const;
@@ -142,9 +149,7 @@ class Emitter {
   };
   bool prepare_places();
   void find_pointers();
-  bool is_behind_branch(const Step& step) const {
-    return step.index > first_branch_ || step.under.has_value();
-  }
+  bool is_behind_branch(const Step& step) const;
   Reg pointer_of(uint32_t prepared);
   bool load(const Step& step);
   void load_from(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps);
@@ -166,6 +171,18 @@ class Emitter {
   Reg narrow_address(const Step& step, uint32_t strip, int64_t offset);
   void check_narrow(const Step& step);
   void gather_narrow(const Step& step);
+  std::optional<Indexed> indexed_by(const Step& step) const;
+  bool may_be_indexed(const Step& load, const Indexed& by);
+  void find_indexed();
+  // Of a pointer: what is added to numbers, and the most that may come of it; in all lanes.
+  struct Scaled {
+    uint32_t pointer, reach, shift;
+    int64_t first;
+    Reg add, most;
+  };
+  const Scaled& scaled(const Step& load, const Indexed& by);
+  Reg index_of(const Indexed& by, const Scaled& scaled, uint32_t strip);
+  void gather_indexed(const Step& load, const Indexed& by);
 
   // emit_checks.cpp
   bool may_check_itself() const;
@@ -273,9 +290,12 @@ class Emitter {
   std::set<uint32_t> common_;     // variables of such code that all warps share
   std::set<uint32_t> expected_;   // headers that the code has looked at
   bool bails_ = false;
-  bool counts_turns_ = false;             // some branch goes back
-  uint32_t first_branch_ = ~uint32_t{0};  // Op
-  const Step* now_ = nullptr;             // the one that is being emitted
+  bool counts_turns_ = false;  // some branch goes back
+  struct Skipped {             // Ops that a branch leads around: all between these
+    uint32_t from, to;
+  };
+  std::vector<Skipped> skipped_;
+  const Step* now_ = nullptr;  // the one that is being emitted
   bool has_stored_ = false;
   // What the interpreter goes on with at an Op whose check fails after something was stored.
   struct Stub {
@@ -302,6 +322,7 @@ class Emitter {
     uint32_t align;
   };
   std::vector<Checked> checked_;
+  std::vector<Scaled> scaled_;   // in this block
   std::vector<uint32_t> found_;  // of `pointers_`, in this block: they are not 0
 };
 

@@ -31,6 +31,7 @@ void NotesX64::clear() {
   copies_.clear();
   calls_.clear();
   block_of_label_.clear();
+  bare_labels_.clear();
   begins_block_ = true;
   fails_ = false;
   constants_.clear();
@@ -102,6 +103,13 @@ inline uint32_t NotesX64::read(uint32_t id, uint32_t until) {
   return index + kSpans;
 }
 
+bool NotesX64::ends_block(const Note& note) const {
+  const EncodingX64& how = encoding_x64(note.code);
+  return how.form != Form::Jump || how.id == Inst::kIdJmp ||
+         std::find(bare_labels_.begin(), bare_labels_.end(), static_cast<uint32_t>(note.number)) ==
+             bare_labels_.end();
+}
+
 void NotesX64::note_uses(Note& note) {
   if (begins_block_) begin_block();
   const EncodingX64& how = encoding_x64(note.code);
@@ -139,7 +147,7 @@ void NotesX64::note_uses(Note& note) {
   if (how.form < Form::Jump && how.form != Form::Unknown) [[likely]]
     return;
   if (how.form == Form::Unknown) fails_ = true;
-  if (how.form == Form::Jump || how.form == Form::Ret) begins_block_ = true;
+  if (how.form == Form::Jump || how.form == Form::Ret) begins_block_ = ends_block(note);
   if (how.form == Form::Call) calls_.push_back(notes_.size());
 }
 

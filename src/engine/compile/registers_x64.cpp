@@ -59,7 +59,7 @@ void RegistersX64::find_live() {
     uint32_t& global = global_of_[spans_[s].value];
     if (global != kNone) continue;
     global = static_cast<uint32_t>(globals_.size());
-    globals_.push_back({spans_[s].value, kNone, kNone, kNone, 0, 0, 0});
+    globals_.push_back({spans_[s].value, kNone, kNone, kNone, 0});
   }
   words_ = (globals_.size() + 63) / 64;
   live_.assign(blocks.size() * 4 * words_, 0);
@@ -160,21 +160,11 @@ void RegistersX64::drop_unread() {
   }
 }
 
-// As words of a set of places in time. Returns how many there are.
-uint32_t RegistersX64::cut(Global& global) {
+// In places in time.
+uint32_t RegistersX64::length_of(const Global& global) const {
   uint32_t length = 0;
-  global.first_piece = static_cast<uint32_t>(pieces_.size());
-  for (uint32_t r = global.ranges; r != kNone; r = ranges_[r].next) {
-    const uint32_t begin = ranges_[r].begin, end = ranges_[r].end, last = (end - 1) / 64;
-    length += end - begin;
-    uint64_t mask = from_begin(begin);
-    for (uint32_t w = begin / 64; w < last; ++w) {
-      pieces_.push_back({w, mask});
-      mask = ~uint64_t{0};
-    }
-    pieces_.push_back({last, mask & up_to_end(end)});
-  }
-  global.piece_count = static_cast<uint32_t>(pieces_.size()) - global.first_piece;
+  for (uint32_t r = global.ranges; r != kNone; r = ranges_[r].next)
+    length += ranges_[r].end - ranges_[r].begin;
   return length;
 }
 
@@ -196,7 +186,6 @@ void RegistersX64::find_order() {
     keys.all.clear();
     keys.counts.fill(0);
   }
-  pieces_.clear();
   for (size_t b = 0; b < blocks.size(); ++b) {
     const uint32_t last = b + 1 < blocks.size() ? blocks[b + 1].first_span : first_global_;
     const float weight = kWeights[std::min(blocks[b].depth, 4u)];
@@ -207,7 +196,7 @@ void RegistersX64::find_order() {
     }
   }
   for (uint32_t g = 0; g < globals_.size(); ++g)
-    note_key(first_global_ + g, globals_[g].weight, cut(globals_[g]));
+    note_key(first_global_ + g, globals_[g].weight, length_of(globals_[g]));
   for (uint32_t c = 0; c < 2; ++c) {
     Keys& keys = keys_[c];
     for (size_t k = 0; k + 1 < keys.counts.size(); ++k) keys.counts[k + 1] += keys.counts[k];
@@ -249,38 +238,40 @@ void RegistersX64::take_for_calls(bool vectors) {
   }
 }
 
-inline bool RegistersX64::is_free(uint32_t index, const uint64_t* used) const {
-  if (index >= first_global_) {
-    const Global& global = globals_[index - first_global_];
-    const Piece* piece = &pieces_[global.first_piece];
-    for (const Piece* const last = piece + global.piece_count; piece != last; ++piece) {
-      if (used[piece->word] & piece->mask) return false;
-    }
-    return true;
-  }
-  const Span& span = spans_[index];
-  const uint32_t last = (span.end - 1) / 64;
-  uint32_t w = span.begin / 64;
-  uint64_t mask = from_begin(span.begin);
+namespace {
+
+inline bool none_of(const uint64_t* set, uint32_t begin, uint32_t end) {
+  const uint32_t last = (end - 1) / 64;
+  uint32_t w = begin / 64;
+  uint64_t mask = from_begin(begin);
   for (; w < last; ++w, mask = ~uint64_t{0}) {
-    if (used[w] & mask) return false;
+    if (set[w] & mask) return false;
   }
-  return (used[w] & mask & up_to_end(span.end)) == 0;
+  return (set[w] & mask & up_to_end(end)) == 0;
+}
+
+inline void set_all(uint64_t* set, uint32_t begin, uint32_t end) {
+  const uint32_t last = (end - 1) / 64;
+  uint32_t w = begin / 64;
+  uint64_t mask = from_begin(begin);
+  for (; w < last; ++w, mask = ~uint64_t{0}) set[w] |= mask;
+  set[w] |= mask & up_to_end(end);
+}
+
+}  // namespace
+
+inline bool RegistersX64::is_free(uint32_t index, const uint64_t* used) const {
+  if (index < first_global_) return none_of(used, spans_[index].begin, spans_[index].end);
+  for (uint32_t r = globals_[index - first_global_].ranges; r != kNone; r = ranges_[r].next) {
+    if (!none_of(used, ranges_[r].begin, ranges_[r].end)) return false;
+  }
+  return true;
 }
 
 inline void RegistersX64::take(uint32_t index, uint64_t* used) const {
-  if (index >= first_global_) {
-    const Global& global = globals_[index - first_global_];
-    for (uint32_t p = 0; p < global.piece_count; ++p)
-      used[pieces_[global.first_piece + p].word] |= pieces_[global.first_piece + p].mask;
-    return;
-  }
-  const Span& span = spans_[index];
-  const uint32_t last = (span.end - 1) / 64;
-  uint32_t w = span.begin / 64;
-  uint64_t mask = from_begin(span.begin);
-  for (; w < last; ++w, mask = ~uint64_t{0}) used[w] |= mask;
-  used[w] |= mask & up_to_end(span.end);
+  if (index < first_global_) return set_all(used, spans_[index].begin, spans_[index].end);
+  for (uint32_t r = globals_[index - first_global_].ranges; r != kNone; r = ranges_[r].next)
+    set_all(used, ranges_[r].begin, ranges_[r].end);
 }
 
 // False: some get none.

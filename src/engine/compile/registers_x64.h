@@ -19,7 +19,8 @@ namespace kiln::engine {
 
 // A list that grows without touching memory that it does not use: a page costs as much as a
 // thousand instructions when it is touched first, and most code is made by a process that is young.
-template <class T, size_t kFirst = 4096>
+// So short lists begin with so little that several share a page.
+template <class T, size_t kFirst = 1024>
 class Grown {
  public:
   Grown() = default;
@@ -174,6 +175,13 @@ class NotesX64 : public asmjit::x86::EmitterExplicitT<NotesX64> {
     block_of_label_.push_back(kNone);
     return asmjit::Label(static_cast<uint32_t>(block_of_label_.size()) - 1);
   }
+  // What jumps there on a condition does not end its block: no value has to be known there, and
+  // those of a block are found much faster than those of several.
+  asmjit::Label new_bare_label() {
+    const asmjit::Label label = newLabel();
+    bare_labels_.push_back(label.id());
+    return label;
+  }
   void bind(const asmjit::Label& label) {
     begins_block_ = true;
     block_of_label_[label.id()] = static_cast<uint32_t>(blocks_.size());
@@ -221,6 +229,7 @@ class NotesX64 : public asmjit::x86::EmitterExplicitT<NotesX64> {
     ++note.count;
   }
   void note_uses(Note& note);
+  bool ends_block(const Note& note) const;
   void begin_block();
   uint32_t read(uint32_t id, uint32_t until);
   uint32_t new_span(uint32_t value, uint32_t begin, uint32_t end);
@@ -236,6 +245,7 @@ class NotesX64 : public asmjit::x86::EmitterExplicitT<NotesX64> {
   Grown<Copy> copies_;
   std::vector<uint32_t> calls_;  // notes
   std::vector<uint32_t> block_of_label_;
+  std::vector<uint32_t> bare_labels_;
   bool begins_block_ = true, fails_ = false;
   std::vector<Constant> constants_;
   std::vector<uint32_t> next_constant_;          // of those with the same hash
@@ -272,11 +282,6 @@ class RegistersX64 {
     uint32_t block;   // that this is true of
     uint32_t ranges;  // the last one
     float weight;
-    uint32_t first_piece, piece_count;
-  };
-  struct Piece {  // of a span
-    uint32_t word;
-    uint64_t mask;
   };
   struct Key {
     uint32_t key, span;
@@ -292,7 +297,7 @@ class RegistersX64 {
   void join(uint32_t span, uint32_t global, float weight);
   void add_range(Global& to, uint32_t begin, uint32_t end);
   void drop_unread();
-  uint32_t cut(Global& global);
+  uint32_t length_of(const Global& global) const;
   void note_key(uint32_t span, float weight, uint32_t length);
   void find_order();
   uint32_t most_alive(bool vectors);
@@ -344,7 +349,6 @@ class RegistersX64 {
   };
   std::array<Keys, 2> keys_;              // words, vectors
   std::array<Grown<uint32_t>, 2> order_;  // words, vectors
-  Grown<Piece> pieces_;
   std::vector<uint64_t> used_;
   size_t words_ = 0;       // of a set of values
   size_t time_words_ = 0;  // of a set of places in time

@@ -484,13 +484,17 @@ bool has_none(const Compiled& compiled) {
 }
 
 const Op* enter_apart(Stretch& stretch, Warp& warp, bool* done) {
+  if (stretch.is_short.load(std::memory_order_relaxed)) return nullptr;
   if (!warp.splits.empty() && others_are_inside(stretch, warp)) return nullptr;
   if (warp.mask == kFullMask) {
     const Op* next = try_code(stretch, stretch.apart_all, warp, done);
     const Compiled& first = stretch.apart_all;
-    if (*done || (first.state.load(std::memory_order_relaxed) == Compiled::State::Ready &&
+    const Compiled::State state = first.state.load(std::memory_order_acquire);
+    if (*done || (state == Compiled::State::Ready &&
                   first.missed.load(std::memory_order_relaxed) <= kMissesBefore))
       return next;
+    // What takes less for granted costs more.
+    if (state == Compiled::State::Off && !first.pays) return nullptr;
   }
   return try_code(stretch, stretch.apart, warp, done);
 }

@@ -27,6 +27,7 @@ struct Compiled {
   std::atomic<uint32_t> entered{0}, missed{0};  // what was taken of its values did not hold
   std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};
   std::atomic<bool> refused{false};  // the system gave no executable memory
+  bool pays = true;                  // else there is none, for the interpreter is as fast
   std::unique_ptr<Emitted> made;
   struct Way {
     const Op* next;
@@ -55,6 +56,7 @@ struct Stretch {
   Compiled apart_all, apart;
   std::atomic<uint32_t> disagreed{0};   // how often lanes did, in code that leaves then
   std::atomic<bool> goes_apart{false};  // they often do: such code comes first
+  std::atomic<bool> is_short{false};    // too short for such code
 
   Stretch() {
     versions[0].taken.steps_hold = true;

@@ -91,6 +91,8 @@ class Target {
   }
 
   virtual Label label() = 0;
+  // Of a place that is only jumped to on a condition, and that reads no value of the code.
+  virtual Label bare_label() { return label(); }
   virtual void bind(Label at) = 0;
   virtual void jump(Label to) = 0;
   virtual void leave(uint32_t exit) = 0;
@@ -135,11 +137,12 @@ class Target {
     (void)to, (void)base, (void)offset, (void)low, (void)high, (void)bytes;
     return false;
   }
-  // A lane of 4 bytes from `base` + offset + a distance of 32 bits each, which has a sign. False:
-  // as above, and asked first.
+  // A lane of 4 bytes from `base` + offset + a distance of 32 bits each, which has a sign, and by
+  // which 1, 2, 4 or 8 bytes are meant. False: as above, and asked first.
   virtual bool gathers_narrow() const { return false; }
-  virtual void gather_narrow(const Reg& to, const Reg& base, int64_t offset, const Reg& distances) {
-    (void)to, (void)base, (void)offset, (void)distances;
+  virtual void gather_narrow(const Reg& to, const Reg& base, int64_t offset, const Reg& distances,
+                             uint32_t shift) {
+    (void)to, (void)base, (void)offset, (void)distances, (void)shift;
   }
   // Lane l is at base + offset + l * step; false as above. Of lanes of 32 bits also the low 8 or
   // 16 are stored.
@@ -231,6 +234,12 @@ class Target {
   virtual bool word_binary(Does does, Number type, Reg to, Reg a, Reg b) = 0;
   virtual void word_extend(bool is_signed, Reg to, Reg a) = 0;  // of 32 bits
   virtual void word_add(Reg to, Reg a, int64_t number) = 0;
+  // By so many bits to the right, without sign.
+  virtual void word_shift(const Reg& to, const Reg& a, uint32_t by) {
+    const Reg count = word();
+    constant_word(count, by);
+    word_binary(Does::ShiftRight, Number::U64, to, a, count);
+  }
   virtual void word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) = 0;
   virtual void word_select(Reg to, Reg condition, Reg a, Reg b) = 0;
   // At base + offset + index * bytes.

@@ -56,6 +56,7 @@ class X64 final : public Target {
   Reg new_vector() override { return cc_.new_vector(); }
   Reg new_word() override { return cc_.new_word(); }
   Label label() override { return cc_.newLabel(); }
+  Label bare_label() override { return cc_.new_bare_label(); }
   void bind(Label at) override { cc_.bind(at); }
   void jump(Label to) override { cc_.jmp(to); }
   void leave(uint32_t exit) override {
@@ -113,9 +114,10 @@ class X64 final : public Target {
   bool gather(const Reg& to, const Reg& base, int64_t offset, const Reg& low, const Reg& high,
               uint32_t bytes) override;
   bool gathers_narrow() const override { return true; }
-  void gather_narrow(const Reg& to, const Reg& base, int64_t offset,
-                     const Reg& distances) override {
-    gather_all(v(to), x86::ptr(x(base), v(distances), 0, static_cast<int32_t>(offset)), 4, false);
+  void gather_narrow(const Reg& to, const Reg& base, int64_t offset, const Reg& distances,
+                     uint32_t shift) override {
+    gather_all(v(to), x86::ptr(x(base), v(distances), shift, static_cast<int32_t>(offset)), 4,
+               false);
   }
   bool load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step,
                   uint32_t bytes) override;
@@ -237,6 +239,10 @@ class X64 final : public Target {
     is_signed_value ? cc_.movsxd(x(to), w(a)) : cc_.mov(w(to), w(a));
   }
   void word_add(Reg to, Reg a, int64_t number) override;
+  void word_shift(const Reg& to, const Reg& a, uint32_t by) override {
+    if (to.id() != a.id()) cc_.mov(x(to), x(a));
+    if (by) cc_.shr(x(to), by);
+  }
   void word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) override;
   void word_select(Reg to, Reg condition, Reg a, Reg b) override;
   void load_word_at(const Reg& to, const Reg& base, const Reg& index, int64_t offset,

@@ -171,14 +171,19 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     if (is_made(stretch, compiled)) return false;
     // Whoever asks for compiled code from the first block on (a test) gets all of it.
     const bool has_to_pay = warp.block->grid->settings.compile_after != 0;
-    if (has_to_pay && !may_pay(*plan)) return false;
+    if (has_to_pay && !compiled.taken.apart && compiled.taken.all_lanes && !may_pay_apart(*plan))
+      stretch.is_short = true;
+    compiled.pays = !has_to_pay || may_pay(*plan);
+    if (!compiled.pays) return false;
     const CacheIndex cache_index = [&](uint32_t op) {
       Worker& worker = *warp.worker;
       return static_cast<uint32_t>(&worker.cached(touched_as(stretch, op)) -
                                    &worker.cached(nullptr));
     };
     auto made = emit(flow, *plan, cache_index);
-    if (!made || (has_to_pay && !pays(*plan, *made))) return false;
+    if (!made) return false;
+    compiled.pays = !has_to_pay || pays(*plan, *made);
+    if (!compiled.pays) return false;
     size_t saved = 0;
     for (const Emitted::Saved& each : made->saved) saved += each.bytes;
     if (saved > kMostSavedBytes || made->prepared.size() + 3 * made->reaches.size() > kMostWords)

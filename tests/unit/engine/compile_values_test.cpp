@@ -234,6 +234,61 @@ TEST(CompiledValues, AddressesApart) {
     expect_same_values(scattered + ends);
 }
 
+const std::string kIndexed =
+    "add.s64 %rd7, %rd1, 32768; mul.wide.s32 %rd8, %r11, 4; add.s64 %rd9, %rd7, %rd8;"
+    "ld.global.u32 %r12, [%rd9]; add.s64 %rd10, %rd1, %rd8; add.u32 %r13, %r13, %r12;";
+
+// A pointer and a multiple of a number, in front of the pointer and behind it: as the address of
+// loads alone, of several, and where something else wants it too; for all lanes, and in a loop that
+// they leave one after the other.
+TEST(CompiledValues, IndicesOfAPointer) {
+  const std::string loop =
+      "mov.u32 %r13, 0; mov.u32 %r6, 0; and.b32 %r14, %r1, 7; add.u32 %r14, %r14, %r9;\nL: ";
+  const std::string ends =
+      "add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, %r14; @%p1 bra L;\nst.global.u32 [%rd6], %r13;";
+  for (const char* more : {"", "ld.global.u32 %r15, [%rd9+8]; add.u32 %r13, %r13, %r15;",
+                           "ld.global.u32 %r15, [%rd9+-8]; add.u32 %r13, %r13, %r15;",
+                           "cvt.u32.u64 %r15, %rd8; add.u32 %r13, %r13, %r15;",
+                           "sub.s64 %rd11, %rd9, %rd1; cvt.u32.u64 %r15, %rd11;"
+                           "add.u32 %r13, %r13, %r15; ld.global.u32 %r15, [%rd10+32768];"
+                           "xor.b32 %r13, %r13, %r15;",
+                           "mul.wide.s32 %rd11, %r11, 8; add.s64 %rd12, %rd7, %rd11;"
+                           "ld.global.v2.u32 {%r15, %r16}, [%rd12]; xor.b32 %r13, %r13, %r16;"}) {
+    const std::string index =
+        "ld.global.u32 %r10, [%rd4]; shr.s32 %r11, %r10, 19; max.s32 %r11, %r11, -4094;"
+        "min.s32 %r11, %r11, 4090;";
+    expect_same_values("mov.u32 %r13, 0;" + index + kIndexed + more +
+                       "st.global.u32 [%rd6], %r13;");
+    expect_same_values(loop + index + kIndexed + more + "add.s64 %rd4, %rd4, 4;" + ends);
+  }
+}
+
+// One lane's is outside, near the end or as far away as 32 bits can say; or the pointer is at no
+// multiple.
+TEST(CompiledValues, IndicesThatAreOutside) {
+  for (uint32_t index : {8192u, 0x3fffffffu, 0x40000000u, 0x40002000u, 0x7fffffffu, 0x80000000u,
+                         0x80002000u, 0xbfffffffu, 0xc0000000u, 0xc0001fffu, 0xffffdfffu}) {
+    const std::string text = kernel_text(
+        "u64 p, u64 q, u32 n",
+        kBegin +
+            fmt::format("ld.global.u32 %r10, [%rd4]; shr.s32 %r11, %r10, 19; mov.u32 %r13, 0;"
+                        "setp.eq.u32 %p1, %r1, 41; selp.b32 %r11, {}, %r11, %p1;",
+                        static_cast<int32_t>(index)) +
+            kIndexed + "st.global.u32 [%rd6], %r13;");
+    const Ran compiled = run_compiled(text, {64, 1, 1}, 0, "always", 1);
+    EXPECT_EQ(compiled.text, run_compiled(text, {64, 1, 1}, 0, "0", 1).text) << index;
+    EXPECT_FALSE(compiled.text.empty()) << index;
+  }
+  const std::string text =
+      kernel_text("u64 p, u64 q, u32 n", kBegin +
+                                             "ld.global.u32 %r10, [%rd4]; shr.s32 %r11, %r10, 20;"
+                                             "mov.u32 %r13, 0; add.s64 %rd1, %rd1, 2;" +
+                                             kIndexed + "st.global.u32 [%rd6], %r13;");
+  const Ran compiled = run_compiled(text, {64, 1, 1}, 0, "always", 1);
+  EXPECT_EQ(compiled.text, run_compiled(text, {64, 1, 1}, 0, "0", 1).text);
+  EXPECT_FALSE(compiled.text.empty());
+}
+
 // One after the other on a thread: each writes its own numbers.
 TEST(CompiledValues, BlocksGoOnAsTheNext) {
   const std::string text = kernel_text(
