@@ -170,7 +170,7 @@ bool Planner::read_warpwide(Step& step) {
   Touched touched;
   step.meaning.touches(step.op, touched);
   const auto slot_of = [](const Touched::Part& part) {
-    return part.bytes ? Slot::Lanes : Slot::Predicate;
+    return part.is_scalar ? Slot::Scalar : part.bytes ? Slot::Lanes : Slot::Predicate;
   };
   const auto bytes_of_part = [](const Touched::Part& part) { return part.bytes ? part.bytes : 4; };
   for (const Touched::Part& part : touched.reads) {

@@ -86,6 +86,7 @@ struct Touched {
   struct Part {
     uint32_t slot;
     uint32_t bytes;  // of a lane; 0: a predicate
+    bool is_scalar = false;
   };
   std::vector<Part> reads, writes;
 };

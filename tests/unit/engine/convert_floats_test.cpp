@@ -77,7 +77,8 @@ uint64_t expected_float(const std::string& to, Wide value, char rounding) {
   if (numbers[index] == magnitude) return sign | index;
   // Infinity is where the next number would be.
   const Wide low = numbers[index];
-  const Wide step = index + 2 < numbers.size() ? numbers[index + 1] - low : low - numbers[index - 1];
+  const Wide step =
+      index + 2 < numbers.size() ? numbers[index + 1] - low : low - numbers[index - 1];
   const Wide half = low + step / 2;
   if (rounding == 'n') index += magnitude > half || (magnitude == half && index % 2 == 1);
   if (rounding == 'p') index += !is_negative;
@@ -109,8 +110,9 @@ struct Conversion {
 
 // Whether the register of the result is full of it, and how wide it is.
 uint64_t cut(const Conversion& c, uint64_t word) {
-  return c.dest.starts_with("%rs") ? word & 0xffff : c.dest.starts_with("%rd") ? word
-                                                                              : word & 0xffffffff;
+  return c.dest.starts_with("%rs")   ? word & 0xffff
+         : c.dest.starts_with("%rd") ? word
+                                     : word & 0xffffffff;
 }
 
 uint64_t expected(const Conversion& c, uint64_t word) {
@@ -129,21 +131,21 @@ uint64_t expected(const Conversion& c, uint64_t word) {
 }
 
 void expect_right(const Conversion& c) {
-  const std::string instruction = fmt::format("cvt.{}{}.{}.{} {}, {};", c.rounding,
-                                              c.saturates ? ".sat" : "", c.to, c.from, c.dest,
-                                              c.source);
+  const std::string instruction =
+      fmt::format("cvt.{}{}.{}.{} {}, {};", c.rounding, c.saturates ? ".sat" : "", c.to, c.from,
+                  c.dest, c.source);
   SCOPED_TRACE(instruction);
   const std::string stored = c.dest.starts_with("%rs")   ? "cvt.u64.u16 %rd9, %rs9;"
                              : c.dest.starts_with("%rd") ? ""
                                                          : "cvt.u64.u32 %rd9, %r9;";
-  Session session(kernel_text(
-      "u64 in, u64 out",
-      "ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out]; mov.u32 %r1, %ctaid.x;"
-      "mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r4, %r1, %r2, %r3;"
-      "mul.wide.u32 %rd3, %r4, 8; add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;"
-      "ld.global.u64 %rd5, [%rd1]; cvt.u32.u64 %r5, %rd5; cvt.u16.u64 %rs5, %rd5;"
-      "mov.b32 %f5, %r5; mov.b64 %fd5, %rd5;" +
-          instruction + stored + "st.global.u64 [%rd2], %rd9;"));
+  Session session(
+      kernel_text("u64 in, u64 out",
+                  "ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out]; mov.u32 %r1, %ctaid.x;"
+                  "mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r4, %r1, %r2, %r3;"
+                  "mul.wide.u32 %rd3, %r4, 8; add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;"
+                  "ld.global.u64 %rd5, [%rd1]; cvt.u32.u64 %r5, %rd5; cvt.u16.u64 %rs5, %rd5;"
+                  "mov.b32 %f5, %r5; mov.b64 %fd5, %rd5;" +
+                      instruction + stored + "st.global.u64 [%rd2], %rd9;"));
   std::vector<uint64_t> in = inputs(c.from), out(in.size());
   const auto count = static_cast<uint32_t>(in.size());
   const LaunchOutcome outcome =

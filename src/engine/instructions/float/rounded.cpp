@@ -4,15 +4,112 @@
 
 #include <cfenv>
 #include <cmath>
-#include <cstring>
 
 #include "engine/decode/lanes.h"
 #include "engine/decode/meanings.h"
+
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
 
 namespace kiln::engine {
 
 namespace {
 
+// What the FPU computes, and of which operands a NaN is handed on.
+template <class F, class T>
+struct Rounded;
+
+template <class T>
+struct Rounded<FloatAdd, T> {
+  static T f(T a, T b, T) { return a + b; }
+  static T settle(T value, T a, T b, T) { return canonical(value, b, a); }
+};
+template <class T>
+struct Rounded<FloatSub, T> {
+  static T f(T a, T b, T) { return a - b; }
+  static T settle(T value, T a, T b, T) { return canonical(value, b, a); }
+};
+template <class T>
+struct Rounded<FloatMul, T> {
+  static T f(T a, T b, T) { return a * b; }
+  static T settle(T value, T a, T b, T) { return canonical(value, b, a); }
+};
+template <class T>
+struct Rounded<FloatDiv, T> {
+  static T f(T a, T b, T) { return a / b; }
+  static T settle(T value, T a, T b, T) { return canonical(value, a, b); }
+};
+template <class T>
+struct Rounded<Reciprocal, T> {
+  static T f(T a, T, T) { return T{1} / a; }
+  static T settle(T value, T a, T, T) { return canonical(value, a); }
+};
+template <class T>
+struct Rounded<SquareRoot, T> {
+  static T f(T a, T, T) { return std::sqrt(a); }
+  static T settle(T value, T a, T, T) { return canonical(value, a); }
+};
+template <class T>
+struct Rounded<Fma, T> {
+  static T f(T a, T b, T c) { return std::fma(a, b, c); }
+  static T settle(T value, T a, T b, T c) { return canonical(value, b, c, a); }
+};
+
+#if defined(__AVX512F__)
+// Instructions that say how they round: setting the FPU's rounding waits for all that runs.
+// Under a mask of all: the compiler warns of what the others leave undefined.
+#define KILN_ROUNDED_VECTORS(T, V, s, all)                                             \
+  template <int kHow>                                                                  \
+  V in_vectors(FloatAdd*, V a, V b, V) {                                               \
+    return _mm512_maskz_add_round_##s(all, a, b, kHow);                                \
+  }                                                                                    \
+  template <int kHow>                                                                  \
+  V in_vectors(FloatSub*, V a, V b, V) {                                               \
+    return _mm512_maskz_sub_round_##s(all, a, b, kHow);                                \
+  }                                                                                    \
+  template <int kHow>                                                                  \
+  V in_vectors(FloatMul*, V a, V b, V) {                                               \
+    return _mm512_maskz_mul_round_##s(all, a, b, kHow);                                \
+  }                                                                                    \
+  template <int kHow>                                                                  \
+  V in_vectors(FloatDiv*, V a, V b, V) {                                               \
+    return _mm512_maskz_div_round_##s(all, a, b, kHow);                                \
+  }                                                                                    \
+  template <int kHow>                                                                  \
+  V in_vectors(Reciprocal*, V a, V, V) {                                               \
+    return _mm512_maskz_div_round_##s(all, _mm512_set1_##s(1), a, kHow);               \
+  }                                                                                    \
+  template <int kHow>                                                                  \
+  V in_vectors(SquareRoot*, V a, V, V) {                                               \
+    return _mm512_maskz_sqrt_round_##s(all, a, kHow);                                  \
+  }                                                                                    \
+  template <int kHow>                                                                  \
+  V in_vectors(Fma*, V a, V b, V c) {                                                  \
+    return _mm512_fmadd_round_##s(a, b, c, kHow);                                      \
+  }                                                                                    \
+  template <int kHow, class F>                                                         \
+  void in_vectors(const T* a, const T* b, const T* c, T* result) {                     \
+    for (uint32_t i = 0; i < kWarpSize; i += sizeof(V) / sizeof(T)) {                  \
+      const V of = in_vectors<kHow>(static_cast<F*>(nullptr), _mm512_loadu_##s(a + i), \
+                                    _mm512_loadu_##s(b + i), _mm512_loadu_##s(c + i)); \
+      _mm512_storeu_##s(result + i, of);                                               \
+    }                                                                                  \
+  }
+KILN_ROUNDED_VECTORS(float, __m512, ps, 0xffff)
+KILN_ROUNDED_VECTORS(double, __m512d, pd, 0xff)
+#undef KILN_ROUNDED_VECTORS
+
+template <class F, class T>
+void compute(int rounding, const T* a, const T* b, const T* c, T* result) {
+  if (rounding == FE_TOWARDZERO)
+    in_vectors<_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC, F>(a, b, c, result);
+  else if (rounding == FE_DOWNWARD)
+    in_vectors<_MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC, F>(a, b, c, result);
+  else
+    in_vectors<_MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC, F>(a, b, c, result);
+}
+#else
 // No read, computation or write moves across it. The result is named, for the compiler
 // to know that somebody may look at it.
 template <class T>
@@ -20,81 +117,70 @@ void stay_on_this_side(T* result) {
   asm volatile("" : : "r"(result) : "memory");
 }
 
-// As it is in every exp() of nvcc's: of all lanes, and nothing to flush or to saturate.
-template <class T, T (*operation)(T, T, T)>
-void compute_plain(Warp& warp, const Op* op) {
-  T result[kWarpSize];
-  const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b), *c = warp.lanes<T>(op->c);
-  std::fesetround(static_cast<int>(op->imm));
-  stay_on_this_side(result);
-  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = operation(a[i], b[i], c[i]);
-  stay_on_this_side(result);
-  std::fesetround(FE_TONEAREST);
-  std::memcpy(warp.lanes<T>(op->d), result, sizeof result);
-}
+// The FPU's rounding from here to the end of the scope. fesetround() also sets that of x87, which
+// takes longer and computes nothing here; without FMA the C library multiplies and adds, and may
+// ask for the rounding there.
+class RoundingMode {
+ public:
+  explicit RoundingMode(int rounding) {
+#if defined(__FMA__)
+    before_ = _mm_getcsr();
+    _mm_setcsr((before_ & ~0x6000u) | static_cast<uint32_t>(rounding) << 3);
+#else
+    std::fesetround(rounding);
+#endif
+  }
+  ~RoundingMode() {
+#if defined(__FMA__)
+    _mm_setcsr(before_);
+#else
+    std::fesetround(FE_TONEAREST);
+#endif
+  }
+  RoundingMode(const RoundingMode&) = delete;
+  RoundingMode& operator=(const RoundingMode&) = delete;
 
-// The rare directed roundings: the FPU does them.
-template <class T, T (*operation)(T, T, T)>
+ private:
+  uint32_t before_ = 0;
+};
+
+template <class F, class T>
+void compute(int rounding, const T* a, const T* b, const T* c, T* result) {
+  const RoundingMode mode(rounding);
+  stay_on_this_side(result);
+  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = Rounded<F, T>::f(a[i], b[i], c[i]);
+  stay_on_this_side(result);
+}
+#endif
+
+// The rare directed roundings. Op::x: flushes; Op::y: saturates.
+template <class F, class T>
 const Op* run_rounded(Warp& warp, const Op* op) {
-  if (warp.mask == kFullMask && !op->x && !op->y) {
-    compute_plain<T, operation>(warp, op);
-    return op + 1;
+  T result[kWarpSize], ready[3][kWarpSize];
+  const T* from[3] = {warp.lanes<T>(op->a), warp.lanes<T>(op->b), warp.lanes<T>(op->c)};
+  if (op->x) {
+    for (uint32_t k = 0; k < 3; ++k) {
+      for (uint32_t i = 0; i < kWarpSize; ++i) ready[k][i] = flush(from[k][i]);
+      from[k] = ready[k];
+    }
   }
-  T result[kWarpSize];
-  const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b), *c = warp.lanes<T>(op->c);
-  const bool flushes = op->x;
-  std::fesetround(static_cast<int>(op->imm));
-  stay_on_this_side(result);
-  for (uint32_t i = 0; i < kWarpSize; ++i) {
-    const T x = flushes ? flush(a[i]) : a[i], y = flushes ? flush(b[i]) : b[i],
-            z = flushes ? flush(c[i]) : c[i];
-    result[i] = operation(x, y, z);
-  }
-  stay_on_this_side(result);
-  std::fesetround(FE_TONEAREST);
-  for (T& r : result) {
-    if (op->x) r = flush(r);
-    if (op->y) r = r > 0 ? (r < 1 ? r : T{1}) : T{0};  // .sat; a NaN becomes +0
+  const T *a = from[0], *b = from[1], *c = from[2];
+  compute<F, T>(static_cast<int>(op->imm), a, b, c, result);
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    result[i] = Rounded<F, T>::settle(result[i], a[i], b[i], c[i]);
+  if (op->x || op->y) {
+    for (T& r : result) {
+      if (op->x) r = flush(r);
+      if (op->y) r = r > 0 ? (r < 1 ? r : T{1}) : T{0};  // .sat; a NaN becomes +0
+    }
   }
   warp.put(op->d, result);
   return op + 1;
 }
 
 template <class F, class T>
-struct Rounded;  // f: what the FPU computes
-
-template <class T>
-struct Rounded<FloatAdd, T> {
-  static T f(T a, T b, T) { return canonical(a + b, b, a); }
-};
-template <class T>
-struct Rounded<FloatSub, T> {
-  static T f(T a, T b, T) { return canonical(a - b, b, a); }
-};
-template <class T>
-struct Rounded<FloatMul, T> {
-  static T f(T a, T b, T) { return canonical(a * b, b, a); }
-};
-template <class T>
-struct Rounded<FloatDiv, T> {
-  static T f(T a, T b, T) { return canonical(a / b, a, b); }
-};
-template <class T>
-struct Rounded<Reciprocal, T> {
-  static T f(T a, T, T) { return canonical(T{1} / a, a); }
-};
-template <class T>
-struct Rounded<SquareRoot, T> {
-  static T f(T a, T, T) { return canonical(std::sqrt(a), a); }
-};
-template <class T>
-struct Rounded<Fma, T> {
-  static T f(T a, T b, T c) { return canonical(std::fma(a, b, c), b, c, a); }
-};
-
-template <class F, class T>
 Handler rounded_handler() {
-  return &run_rounded<T, Rounded<F, T>::f>;
+  return &run_rounded<F, T>;
 }
 
 }  // namespace

@@ -10,6 +10,10 @@
 #include "engine/machine/lane_masks.h"
 #include "engine/machine/watching.h"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 namespace kiln::engine {
 namespace {
 
@@ -67,9 +71,15 @@ void put_predicate(Warp& warp, uint32_t offset, uint32_t group, uint32_t value) 
 enum Direction : uint8_t { kUp, kDown, kButterfly, kIndex };
 
 struct Shuffle {
-  uint32_t value, by, clamp, members, predicate;
+  uint32_t value, predicate;
+  Source by, clamp, members;
   Direction direction;
 };
+
+// What the lanes say, or one scalar for all of them.
+const uint32_t* said(Warp& warp, Source by, uint32_t (&room)[kWarpSize]) {
+  return spread(warp.lanes<uint32_t>(by.offset), by.uniform, room);
+}
 
 // The lane that `lane` reads; false: it keeps its own value. Before the clamp, what it names may
 // lie outside of its segment, or below lane 0.
@@ -104,23 +114,47 @@ bool reads_from(Direction direction, uint32_t lane, uint32_t by, uint32_t clamp,
 }
 
 [[gnu::cold]] void deliver_shuffle(Warp& warp, const Op* op, const Shuffle& s) {
+  uint32_t rooms[3][kWarpSize];
+  const uint32_t *by = said(warp, s.by, rooms[0]), *clamp = said(warp, s.clamp, rooms[1]);
   int8_t sources[kWarpSize];
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
     uint32_t from;
-    const bool good = reads_from(s.direction, lane, warp.lanes<uint32_t>(s.by)[lane],
-                                 warp.lanes<uint32_t>(s.clamp)[lane], &from);
+    const bool good = reads_from(s.direction, lane, by[lane], clamp[lane], &from);
     sources[lane] = good ? static_cast<int8_t>(from) : int8_t{-1};
   }
-  deliver_groups(warp, op, SyncKind::Exchange, warp.lanes<uint32_t>(s.members), sources);
+  deliver_groups(warp, op, SyncKind::Exchange, said(warp, s.members, rooms[2]), sources);
 }
 
-bool are_alike(const uint32_t* lanes) {
+// Is it the same for all lanes?
+bool is_alike(Source from, const uint32_t* lanes) {
   uint32_t differs = 0;
-  for (uint32_t i = 1; i < kWarpSize; ++i) differs |= lanes[i] ^ lanes[0];
+  for (uint32_t i = 1; i < (from.uniform ? 1 : kWarpSize); ++i) differs |= lanes[i] ^ lanes[0];
   return differs == 0;
 }
 
+void take_all(const uint32_t* value, const uint32_t* sources, uint32_t* to) {
+#if defined(__AVX512F__)
+  const __m512i low = _mm512_loadu_si512(value), high = _mm512_loadu_si512(value + 16);
+  for (uint32_t i : {0, 16}) {
+    const __m512i from = _mm512_loadu_si512(sources + i);
+    _mm512_storeu_si512(to + i, _mm512_permutex2var_epi32(low, from, high));
+  }
+#else
+  uint32_t result[kWarpSize];
+  for (uint32_t i = 0; i < kWarpSize; ++i) result[i] = value[sources[i]];
+  std::memcpy(to, result, sizeof result);
+#endif
+}
+
 // The usual exchange of a sum over a warp: every lane has another one that reads it.
+#if defined(__AVX512F__)
+bool exchange_all(const uint32_t* value, uint32_t by, uint32_t* to) {
+  uint32_t sources[kWarpSize];
+  for (uint32_t i = 0; i < kWarpSize; ++i) sources[i] = i ^ (by & 31);
+  take_all(value, sources, to);
+  return true;
+}
+#else
 template <uint32_t kBy>
 void exchange_by(const uint32_t* value, uint32_t* to) {
   uint32_t result[kWarpSize];
@@ -148,6 +182,7 @@ bool exchange_all(const uint32_t* value, uint32_t by, uint32_t* to) {
       return false;
   }
 }
+#endif
 
 // Loops that are vector code, one for each direction. Returns the lanes that read another one.
 template <Direction kDirection>
@@ -160,10 +195,8 @@ uint32_t exchange(const uint32_t* value, const uint32_t* by, const uint32_t* cla
     sources[lane] = good ? from : lane;
     bits[lane] = good ? kPartBits<uint32_t>[lane] : 0;
   }
-  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    result[lane] = value[sources[lane]];
-    in_range |= bits[lane];
-  }
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) in_range |= bits[lane];
+  take_all(value, sources, result);
   return in_range;
 }
 
@@ -184,23 +217,25 @@ uint32_t exchange(Direction direction, const uint32_t* value, const uint32_t* by
 
 const Op* run_shuffle(Warp& warp, const Op* op) {
   const Shuffle& s = *static_cast<const Shuffle*>(op->data);
+  const uint32_t* value = warp.lanes<uint32_t>(s.value);
   if (warp.mask == kFullMask && !warp.block->sync_sink) [[likely]] {
     warp.pass_sync = false;  // all are here
-    const uint32_t *by = warp.lanes<uint32_t>(s.by), *clamp = warp.lanes<uint32_t>(s.clamp);
-    if (s.direction == kButterfly && clamp[0] == 31 && are_alike(clamp) && are_alike(by) &&
-        exchange_all(warp.lanes<uint32_t>(s.value), by[0], warp.lanes<uint32_t>(op->d))) {
+    const uint32_t *by = warp.lanes<uint32_t>(s.by.offset),
+                   *clamp = warp.lanes<uint32_t>(s.clamp.offset);
+    if (s.direction == kButterfly && clamp[0] == 31 && is_alike(s.clamp, clamp) &&
+        is_alike(s.by, by) && exchange_all(value, by[0], warp.lanes<uint32_t>(op->d))) {
       warp.predicate(s.predicate) = kFullMask;
       return op + 1;
     }
   } else {
-    if (!warp.all_here(op, named_by(warp, warp.lanes<uint32_t>(s.members)).any)) return nullptr;
+    uint32_t room[kWarpSize];
+    if (!warp.all_here(op, named_by(warp, said(warp, s.members, room)).any)) return nullptr;
     if (warp.block->sync_sink) [[unlikely]]
       deliver_shuffle(warp, op, s);
   }
-  uint32_t result[kWarpSize];
-  const uint32_t in_range =
-      exchange(s.direction, warp.lanes<uint32_t>(s.value), warp.lanes<uint32_t>(s.by),
-               warp.lanes<uint32_t>(s.clamp), result);
+  uint32_t result[kWarpSize], rooms[2][kWarpSize];
+  const uint32_t in_range = exchange(s.direction, value, said(warp, s.by, rooms[0]),
+                                     said(warp, s.clamp, rooms[1]), result);
   warp.put(op->d, result);
   warp.set_predicate(s.predicate, in_range);
   return op + 1;
@@ -317,7 +352,9 @@ const Op* run_elect(Warp& warp, const Op* op) {
 void describe_warp(Meanings& to) {
   to.warpwide(&run_shuffle, [](const Op& op, Touched& out) {
     const Shuffle& s = *static_cast<const Shuffle*>(op.data);
-    out.reads = {{s.value, 4}, {s.by, 4}, {s.clamp, 4}, {s.members, 4}};
+    out.reads = {{s.value, 4}};
+    for (const Source& from : {s.by, s.clamp, s.members})
+      out.reads.push_back({from.offset, 4, from.uniform});
     out.writes = {{op.d, 4}, {s.predicate, 0}};
   });
   to.warpwide(&run_active_mask, [](const Op& op, Touched& out) { out.writes = {{op.d, 4}}; });
@@ -331,9 +368,9 @@ bool shuffle(Lowering& l) {
   Shuffle s;
   Dest d;
   if (!l.lanes(operands[first], ptx::Type::b32, &s.value) ||
-      !l.lanes(operands[first + 1], ptx::Type::b32, &s.by) ||
-      !l.lanes(operands[first + 2], ptx::Type::b32, &s.clamp) ||
-      !l.lanes(operands[first + 3], ptx::Type::b32, &s.members)) {
+      !l.source(operands[first + 1], ptx::Type::b32, &s.by) ||
+      !l.source(operands[first + 2], ptx::Type::b32, &s.clamp) ||
+      !l.source(operands[first + 3], ptx::Type::b32, &s.members)) {
     return false;
   }
   s.predicate = l.temporary_predicate();

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which lane does shfl read, and does it say so? Against the manual's own few lines, with operands
+// that are one for all lanes and others that each lane has of its own; interpreted and compiled.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "harness.h"
+
+namespace kiln::engine {
+namespace {
+
+struct Lane {
+  uint32_t from;
+  bool in_range;
+};
+
+// PTX ISA, shfl.sync.
+Lane lane_read(const std::string& direction, uint32_t lane, uint32_t by, uint32_t clamp) {
+  const int mask = static_cast<int>(clamp >> 8 & 31), most_bits = static_cast<int>(clamp & 31);
+  const int here = static_cast<int>(lane), b = static_cast<int>(by & 31);
+  const int most = (here & mask) | (most_bits & ~mask), least = here & mask;
+  int j = here;
+  bool in_range = false;
+  if (direction == "up") {
+    j = here - b;
+    in_range = j >= most;
+  } else if (direction == "down") {
+    j = here + b;
+    in_range = j <= most;
+  } else if (direction == "bfly") {
+    j = here ^ b;
+    in_range = j <= most;
+  } else {
+    j = least | (b & ~mask);
+    in_range = j <= most;
+  }
+  return {in_range ? static_cast<uint32_t>(j) : lane, in_range};
+}
+
+constexpr uint32_t kClamps[] = {31, 0, 7, 0x1800, 0x181f, 0x1e01, 0x1f00, 0x1f1f, 0x101f};
+constexpr uint32_t kDistances[] = {0, 1, 2, 3, 4, 5, 8, 11, 16, 24, 31, 33};
+
+// What each lane gets in `own`: the operands of all launches, or those of each lane by itself.
+void expect_lanes(const std::string& direction, bool is_uniform, uint32_t spread) {
+  SCOPED_TRACE(fmt::format("{} {} {}", direction, is_uniform, spread));
+  const char* loads = "ld.global.u32 %r6, [%rd2]; ld.global.u32 %r7, [%rd2+256];";
+  Session session(kernel_text(
+      "u64 out, u64 own, u32 by, u32 clamp",
+      fmt::format("ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [own]; mov.u32 %r1, %tid.x;"
+                  "ld.param.u32 %r6, [by]; ld.param.u32 %r7, [clamp];"
+                  "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;"
+                  "{} mad.lo.u32 %r2, %r1, 77, 5;"
+                  "shfl.sync.{}.b32 %r3|%p1, %r2, %r6, %r7, 0xffffffff;"
+                  "selp.u32 %r4, 1, 0, %p1; st.global.u32 [%rd1], %r3; st.global.u32 [%rd1+256], "
+                  "%r4;",
+                  is_uniform ? "" : loads, direction)));
+  std::vector<uint32_t> out(128), own(128);
+  uint32_t *to = session.allow(out, "out"), *from = session.allow(own, "own", false);
+  for (uint32_t clamp : kClamps) {
+    for (uint32_t by : kDistances) {
+      for (uint32_t i = 0; i < 64; ++i) {
+        own[i] = by + i * spread;
+        own[64 + i] = clamp ^ (i * spread & 0x100);
+      }
+      const LaunchOutcome outcome =
+          session.launch("k", {{1, 1, 1}, {64, 1, 1}}, to, from, by, clamp);
+      ASSERT_EQ(outcome.text, "");
+      for (uint32_t i = 0; i < 64; ++i) {
+        const Lane read = lane_read(direction, i % 32, is_uniform ? by : own[i],
+                                    is_uniform ? clamp : own[64 + i]);
+        ASSERT_EQ(out[i], (i / 32 * 32 + read.from) * 77 + 5) << i << " by " << by << " " << clamp;
+        ASSERT_EQ(out[64 + i], read.in_range ? 1u : 0u) << i << " by " << by << " " << clamp;
+      }
+    }
+  }
+}
+
+void expect_all() {
+  for (const char* direction : {"up", "down", "bfly", "idx"}) {
+    expect_lanes(direction, true, 0);
+    expect_lanes(direction, false, 0);
+    expect_lanes(direction, false, 37);
+  }
+}
+
+TEST(Shuffle, ReadsTheLaneThatTheManualSays) { expect_all(); }
+
+TEST(Shuffle, CompiledToo) {
+  setenv("KILN_ENGINE_COMPILE", "always", 1);
+  expect_all();
+  unsetenv("KILN_ENGINE_COMPILE");
+}
+
+}  // namespace
+}  // namespace kiln::engine
