@@ -31,6 +31,7 @@ class CodeMemory::Pages {
     bytes_ = bytes;
     return true;
   }
+  size_t bytes() const { return bytes_; }
   size_t left() const { return bytes_ - used_; }
   // Whole pages; null: the system forbids it.
   const void* fill(std::span<const std::byte> code, size_t bytes) {
@@ -52,11 +53,12 @@ bool CodeMemory::fill(std::span<const std::byte> code) {
   using Some = std::shared_ptr<Pages>;
   static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t bytes = (code.size() + page - 1) / page * page;
-  constexpr size_t kAtOnce = 8;
+  constexpr size_t kFirst = 2, kMost = 16;  // twice as many each time
   std::unique_ptr<Some> pages = Spare<Some>::take();
   if (!*pages || (*pages)->left() < bytes) {
+    const size_t before = *pages ? (*pages)->bytes() / page : kFirst / 2;
     *pages = std::make_shared<Pages>();
-    if (!(*pages)->map(std::max(bytes, kAtOnce * page))) return false;
+    if (!(*pages)->map(std::max(bytes, std::min(before * 2, kMost) * page))) return false;
   }
   begin_ = (*pages)->fill(code, bytes);
   if (!begin_) return false;

@@ -254,8 +254,8 @@ void Emitter::read_input(uint32_t index) {
     Reg moved = word;
     if (out_->lanes < kWarpSize)
       t_.word_binary(Does::ShiftRight, Number::U32, moved = t_.word(), word, first_lane_);
-    for (uint32_t s = 0; s < strips_; ++s)
-      t_.bits_to_mask(place_of(index, s, 0), moved, s * t_.vector_lanes());
+    place_of(index, 0, 0);
+    t_.bits_to_masks(value.regs, moved);
     return;
   }
   if (v.in == Slot::Header) {
@@ -335,11 +335,21 @@ void Emitter::write_back(uint32_t index) {
   Reg one;  // that is the same for all strips
   if (v.kept == Kept::Word || v.kept == Kept::Splat) one = bits_of(index, 0, 0);
   if (v.bytes < 4) return write_small(index, one);
+  const Reg kept = values_[index].splat;
+  if (v.kept == Kept::Steps && t_.adds_steps() && !kept.isValid()) {
+    const Reg splat = t_.vector();
+    t_.splat(splat, word_of(index), v.bytes);
+    values_[index].splat = splat;
+  }
   for (uint32_t s = 0; s < strips_; ++s) {
-    for (uint32_t h = 0; h < halves; ++h)
+    for (uint32_t h = 0; h < halves; ++h) {
+      const Target::Mark mark = t_.mark();
       t_.store(one.isValid() ? one : bits_of(index, s, h), base,
                int64_t{v.slot} + (s * halves + h) * vector_bytes());
+      t_.release(mark);
+    }
   }
+  values_[index].splat = kept;
 }
 
 void Emitter::leave_at(uint32_t target, bool backward) {

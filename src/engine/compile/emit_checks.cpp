@@ -258,7 +258,7 @@ void Emitter::expect_lanes(const Variable& v) {
   if (t_.adds_steps()) t_.splat(all = t_.vector(), base, v.bytes);
   for (uint32_t lane = 0; lane < kWarpSize; lane += in_vector) {
     const Target::Mark mark = t_.mark();
-    Reg seen = t_.vector(), wanted = t_.vector();
+    Reg wanted = t_.vector();
     if (all.isValid()) {
       t_.add_steps(wanted, all, rise(v.steps, lane), v.steps.step, v.bytes);
     } else {
@@ -269,9 +269,7 @@ void Emitter::expect_lanes(const Variable& v) {
         t_.binary(Does::Add, v.bytes == 8 ? Number::U64 : Number::U32, wanted, wanted,
                   rises_.at({v.steps.step, v.bytes}));
     }
-    t_.load(seen, registers_, int64_t{v.slot} + int64_t{lane} * v.bytes);
-    t_.binary(Does::Xor, Number::U32, seen, seen, wanted);
-    t_.binary(Does::Or, Number::U32, differs, differs, seen);
+    t_.differ(differs, wanted, registers_, int64_t{v.slot} + int64_t{lane} * v.bytes);
     t_.release(mark);
   }
   t_.jump_if_lanes(differs, 0xffffffffu, 4, refused_);

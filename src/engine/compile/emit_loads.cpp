@@ -100,7 +100,11 @@ void Emitter::find_read() {
     if (step.d) values_[*step.d].made_by = &step;
     if (!in_table) note(step.a);
     for (const auto& from : {step.b, step.c, step.under}) note(from);
+    for (const auto& from : {step.a, step.b, step.c, step.under}) {
+      if (from) values_[*from].is_wanted = true;
+    }
     for (uint32_t from : step.reads) {
+      values_[from].is_wanted = true;
       if (is_parts(step.meaning)) values_[from].is_read = values_[from].is_read_as_vector = true;
     }
   }

@@ -18,13 +18,12 @@ void Emitter::begin_masks() {
     make_active();
     return;
   }
-  Reg all = t_.word(), own = t_.word();
+  Reg all = t_.word(), own = all;
   t_.load_word(all, t_.pass(), offsetof(Pass, mask), 4);
-  t_.word_binary(Does::ShiftRight, Number::U32, own, all, first_lane_);
-  for (uint32_t s = 0; s < strips_; ++s) {
-    active_.push_back(t_.vector());
-    t_.bits_to_mask(active_.back(), own, s * t_.vector_lanes());
-  }
+  if (out_->lanes < kWarpSize)
+    t_.word_binary(Does::ShiftRight, Number::U32, own = t_.word(), all, first_lane_);
+  for (uint32_t s = 0; s < strips_; ++s) active_.push_back(t_.vector());
+  t_.bits_to_masks(active_, own);
 }
 
 // The mask of lanes that have so many bytes.
@@ -107,11 +106,9 @@ void Emitter::wait_at(uint32_t op, const Reg& lanes) {
 
 // From the bits.
 void Emitter::make_active() {
-  for (uint32_t s = 0; s < strips_; ++s) {
-    const Target::Mark mark = t_.mark();
-    t_.bits_to_mask(active_[s], active_bits_, s * t_.vector_lanes());
-    t_.release(mark);
-  }
+  const Target::Mark mark = t_.mark();
+  t_.bits_to_masks(active_, active_bits_);
+  t_.release(mark);
 }
 
 // Lanes that come from above, and those that waited here, go on together.

@@ -256,7 +256,7 @@ void Emitter::call_warpwide(const Step& step) {
   t_.call(reinterpret_cast<const void*>(op.run), warp_, &op);
   for (uint32_t to : step.writes) {
     staged_.insert(plan_.variables[to].slot);
-    read_input(to);
+    if (plan_.variables[to].home || values_[to].is_wanted) read_input(to);
   }
 }
 
@@ -289,11 +289,12 @@ std::vector<uint32_t> Emitter::spread_words(const Step& step) {
   std::vector<uint32_t> out;
   if (strip_count(*step.d) == 1) return out;
   for (const auto& from : {step.a, step.b, step.c}) {
-    if (!from || plan_.variables[*from].kept != Kept::Word || values_[*from].splat.isValid() ||
-        plan_.variables[*from].in == Slot::Predicate)
-      continue;
+    if (!from || values_[*from].splat.isValid()) continue;
+    const Variable& v = plan_.variables[*from];
+    const bool is_base = v.kept == Kept::Steps && t_.adds_steps();
+    if ((v.kept != Kept::Word && !is_base) || v.in == Slot::Predicate) continue;
     const Reg splat = t_.vector();
-    t_.splat(splat, values_[*from].word, lane_bytes(plan_.variables[*from].bytes));
+    t_.splat(splat, word_of(*from), lane_bytes(v.bytes));
     values_[*from].splat = splat;
     out.push_back(*from);
   }

@@ -30,6 +30,7 @@ class Emitter {
     bool read = false;       // from the frame
     bool checked = false;    // it has no NaN
     bool is_read = false, is_read_as_vector = false;  // by some step
+    bool is_wanted = false;                           // by some step, wherever it finds it
     const Step* made_by = nullptr;                    // the last one
     std::optional<Indexed> indexed;                   // of an address: it is not computed
     bool is_skipped = false;                          // neither is this

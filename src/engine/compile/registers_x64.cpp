@@ -177,6 +177,8 @@ inline void RegistersX64::note_key(uint32_t span, float weight, uint32_t length)
   const uint32_t key = kKeys - 1 - std::min(above, kKeys - 1);
   Keys& keys = keys_[spans_[span].is_vector];
   keys.all.push_back({key, span});
+  keys.least = std::min(keys.least, key);
+  keys.most = std::max(keys.most, key);
   ++keys.counts[key + 1];
 }
 
@@ -185,6 +187,7 @@ void RegistersX64::find_order() {
   for (Keys& keys : keys_) {
     keys.all.clear();
     keys.counts.fill(0);
+    keys.least = static_cast<uint32_t>(keys.counts.size()), keys.most = 0;
   }
   for (size_t b = 0; b < blocks.size(); ++b) {
     const uint32_t last = b + 1 < blocks.size() ? blocks[b + 1].first_span : first_global_;
@@ -199,7 +202,7 @@ void RegistersX64::find_order() {
     note_key(first_global_ + g, globals_[g].weight, length_of(globals_[g]));
   for (uint32_t c = 0; c < 2; ++c) {
     Keys& keys = keys_[c];
-    for (size_t k = 0; k + 1 < keys.counts.size(); ++k) keys.counts[k + 1] += keys.counts[k];
+    for (uint32_t k = keys.least; k < keys.most; ++k) keys.counts[k + 1] += keys.counts[k];
     order_[c].resize(keys.all.size());
     for (uint32_t k = 0; k < keys.all.size(); ++k)
       order_[c][keys.counts[keys.all[k].key]++] = keys.all[k].span;
@@ -324,7 +327,10 @@ bool RegistersX64::find_memory(bool vectors) {
 bool RegistersX64::assign(bool vectors) {
   const std::span<const uint8_t> all = vectors ? std::span<const uint8_t>(kVectorRegisters)
                                                : std::span<const uint8_t>(kWordRegisters);
-  if (most_alive(vectors) <= all.size() && place_all(vectors, all)) return true;
+  // In short code to try takes less than to look.
+  constexpr uint32_t kShort = 256;
+  const bool may_fit = notes_->notes_.size() < kShort || most_alive(vectors) <= all.size();
+  if (may_fit && place_all(vectors, all)) return true;
   // Some are for what comes from memory, none of them a caller's.
   place_all(vectors, vectors ? all.first(all.size() - kForMemory) : all.subspan(kForMemory));
   return find_memory(vectors);

@@ -346,6 +346,7 @@ class RegistersX64 {
   struct Keys {
     Grown<Key> all;
     std::array<uint32_t, 321> counts;
+    uint32_t least, most;  // of the keys
   };
   std::array<Keys, 2> keys_;              // words, vectors
   std::array<Grown<uint32_t>, 2> order_;  // words, vectors

@@ -102,6 +102,13 @@ class Target {
   // Memory at base + offset; of a word 2 bytes as well, and 1 to be stored.
   virtual void load(Reg to, Reg base, int64_t offset) = 0;
   virtual void store(Reg from, Reg base, int64_t offset) = 0;
+  // What differs between a value, which is gone then, and memory goes to the bits of `all` as well.
+  virtual void differ(const Reg& all, const Reg& value, const Reg& base, int64_t offset) {
+    const Reg seen = vector();
+    load(seen, base, offset);
+    binary(Does::Xor, Number::U32, seen, seen, value);
+    binary(Does::Or, Number::U32, all, all, seen);
+  }
   virtual void load_splat(Reg to, Reg base, int64_t offset, uint32_t bytes) = 0;
   virtual void load_word(Reg to, Reg base, int64_t offset, uint32_t bytes) = 0;
   virtual void store_word(Reg from, Reg base, int64_t offset, uint32_t bytes) = 0;
@@ -210,6 +217,11 @@ class Target {
   virtual bool from_double(Number to_type, Reg to, Reg low, Reg high) = 0;
   virtual bool to_double(Number from, bool high, Reg to, Reg a) = 0;
   virtual void bits_to_mask(Reg to, Reg word, uint32_t first) = 0;
+  // The same of several vectors, whose lanes follow each other.
+  virtual void bits_to_masks(const std::vector<Reg>& to, const Reg& word) {
+    for (size_t i = 0; i < to.size(); ++i)
+      bits_to_mask(to[i], word, static_cast<uint32_t>(i) * vector_lanes());
+  }
   // The lanes of a mask as bits of a word, moved to `first`, joined to what is there.
   virtual void mask_to_bits(Reg word, Reg mask, uint32_t first) = 0;
 

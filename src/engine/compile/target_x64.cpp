@@ -146,6 +146,18 @@ void X64::bits_to_mask(Reg to, Reg word, uint32_t first) {
   cc_.vpcmpeqd(v(to), lanes, bits);
 }
 
+void X64::bits_to_masks(const std::vector<Reg>& to, const Reg& word) {
+  Ymm all = temporary(), own = temporary();
+  splat(all, word, 4);
+  for (size_t i = 0; i < to.size(); ++i) {
+    std::array<uint32_t, 8> bits;
+    for (size_t lane = 0; lane < 8; ++lane) bits[lane] = 1u << (i * 8 + lane);
+    const Mem wanted = in_memory(std::bit_cast<NotesX64::Constant>(bits));
+    cc_.vpand(own, all, wanted);
+    cc_.vpcmpeqd(v(to[i]), own, wanted);
+  }
+}
+
 bool X64::unary(Does does, Number type, Reg to, Reg a) {
   const Ymm d = v(to), s = v(a);
   if (does == Does::Not) {

@@ -77,6 +77,10 @@ class X64 final : public Target {
   void store(Reg from, Reg base, int64_t offset) override {
     cc_.vmovups(at(base, offset), v(from));
   }
+  void differ(const Reg& all, const Reg& value, const Reg& base, int64_t offset) override {
+    cc_.vpxor(v(value), v(value), at(base, offset));
+    cc_.vpor(v(all), v(all), v(value));
+  }
   void load_splat(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
     if (bytes < 4) {
       Gp word = temporary_word();
@@ -226,6 +230,7 @@ class X64 final : public Target {
   bool from_double(Number to_type, Reg to, Reg low, Reg high) override;
   bool to_double(Number from, bool high, Reg to, Reg a) override;
   void bits_to_mask(Reg to, Reg word, uint32_t first) override;
+  void bits_to_masks(const std::vector<Reg>& to, const Reg& word) override;
   void mask_to_bits(Reg word, Reg mask, uint32_t first) override {
     Gp lanes = temporary_word();
     cc_.vmovmskps(lanes.r32(), v(mask));
