@@ -33,7 +33,8 @@ struct Prepared {
   uint32_t align;       // of the first lane's: the steps are aligned
   uint32_t op;          // the first load, whose region is remembered
   bool writes;
-  bool optional;  // used behind a branch alone: 0 in the table if it is no good
+  bool optional;          // used behind a branch alone: 0 in the table if it is no good
+  int64_t warp_step = 0;  // as of a variable
   // How far all of it begins behind the first lane's address, and how long it is.
   int64_t first = 0;
   uint64_t bytes = 0;

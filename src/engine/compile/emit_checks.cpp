@@ -17,7 +17,7 @@ bool Emitter::may_check_itself() const {
   });
 }
 
-void Emitter::expect_header(uint32_t slot, const Pattern2& steps, bool narrow,
+void Emitter::expect_header(uint32_t slot, const Pattern2& steps, int64_t warp_step, bool narrow,
                             const Label& otherwise) {
   if (expected_.count(slot)) return;
   if (otherwise.id() == refused_.id()) expected_.insert(slot);
@@ -32,10 +32,10 @@ void Emitter::expect_header(uint32_t slot, const Pattern2& steps, bool narrow,
   t_.jump_if_bits_at(registers_, int64_t{slot} + static_cast<int64_t>(offsetof(Affine, state)),
                      static_cast<uint32_t>(AffineState::Lanes), otherwise);
   expect_field(offsetof(Affine, step), bytes, number(steps.step));
-  if (plan_.row_lanes == kWarpSize) return;
-  const bool has_rows = flow_.program().narrow_rows;
-  expect_field(offsetof(Affine, row_lanes), 4, has_rows ? plan_.row_lanes : 0);
-  if (has_rows) expect_field(offsetof(Affine, row_step), bytes, number(steps.row_step));
+  if (plan_.row_lanes == kWarpSize && plan_.header_rows == 0) return;
+  expect_field(offsetof(Affine, row_lanes), 4, plan_.header_rows);
+  const int64_t below = plan_.header_rows == kWarpSize ? warp_step : steps.row_step;
+  if (plan_.header_rows) expect_field(offsetof(Affine, row_step), bytes, number(below));
 }
 
 // Is all of it inside of the memory?
@@ -43,7 +43,8 @@ void Emitter::expect_inside(const Prepared& at, const Reg& base, const Label& ot
   Reg begin = t_.word(), end = t_.word(), limit = t_.word();
   t_.word_add(begin, base, at.first);
   t_.word_add(end, begin, static_cast<int64_t>(at.bytes));
-  if (const int64_t each = out_->goes_on ? warp_rise(at.steps) : 0) {  // and of the warps behind it
+  // And of the warps behind it.
+  if (const int64_t each = out_->goes_on ? warp_rise(at.steps, at.warp_step) : 0) {
     Reg all = t_.word();
     t_.constant_word(all, static_cast<uint64_t>(each));
     t_.word_binary(Does::Mul, Number::U64, all, all, left_);
@@ -77,7 +78,7 @@ void Emitter::place_itself(const Prepared& at, const Reg& pointer, bool for_some
   const Reg& base = pointer;
   int64_t from = at.slot;
   if (at.of == Place::Of::Header) {
-    expect_header(at.slot, at.steps, at.narrow, otherwise);
+    expect_header(at.slot, at.steps, at.warp_step, at.narrow, otherwise);
     from += offsetof(Affine, base);
   }
   t_.load_word(base, registers_, from, at.narrow ? 4 : 8);
@@ -288,7 +289,7 @@ void Emitter::expect_variable(const Variable& v) {
       t_.word_add(bits, bits, 1);
       t_.jump_if_bits(bits, 0xfffffffeu, refused_);
     } else if (v.in == Slot::Header) {
-      expect_header(v.slot, v.steps, v.bytes == 4, refused_);
+      expect_header(v.slot, v.steps, v.warp_step, v.bytes == 4, refused_);
     } else {
       expect_lanes(v);
     }

@@ -51,6 +51,7 @@ bool Emitter::prepare_places() {
                 step.index,
                 changes_memory(step),
                 is_behind_branch(step)};
+    at.warp_step = step.place.warp_step;
     if (!of_header) {
       const Variable& v = plan_.variables[*step.a];
       const bool is_known = v.kept == Kept::Word || (v.kept == Kept::Steps && !plan_.some);

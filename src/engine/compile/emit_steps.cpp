@@ -136,7 +136,7 @@ Emitter::Ends Emitter::ends_of(uint32_t index, bool is_signed, bool of_all_warps
   const auto [low, high] = range(steps);
   Reg wide = t_.word(), behind;
   t_.word_extend(is_signed, wide, word_of(index));
-  const int64_t each = of_all_warps ? warp_rise(steps) : 0;
+  const int64_t each = of_all_warps ? warp_rise(steps, plan_.variables[index].warp_step) : 0;
   if (each) {
     behind = t_.word();
     t_.constant_word(behind, static_cast<uint64_t>(each));

@@ -13,7 +13,8 @@ namespace kiln::engine {
 bool Emitter::is_end(uint32_t op) const { return flow_.is_end(op); }
 
 // What values of base and step rise by from one warp to the next, as advance.h has it.
-int64_t Emitter::warp_rise(const Pattern2& steps) const {
+int64_t Emitter::warp_rise(const Pattern2& steps, int64_t warp_step) const {
+  if (plan_.header_rows == kWarpSize) return warp_step;
   return flow_.program().narrow_rows ? steps.row_step * int64_t{kWarpSize / plan_.row_lanes}
                                      : steps.step * int64_t{kWarpSize};
 }
@@ -98,13 +99,15 @@ void Emitter::write_next_warp() {
   t_.store_word(left_, t_.pass(), offsetof(Pass, left), 4);
   for (size_t i = 0; i < pointers_.size(); ++i) {
     const Prepared& at = out_->prepared[i];
-    if (at.of == Place::Of::Header) t_.word_add(pointers_[i], pointers_[i], warp_rise(at.steps));
+    if (at.of == Place::Of::Header)
+      t_.word_add(pointers_[i], pointers_[i], warp_rise(at.steps, at.warp_step));
   }
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
     const Variable& v = plan_.variables[i];
     if (!v.home || !v.input || v.in != Slot::Header || !values_[i].word.isValid()) continue;
-    if (warp_rise(v.steps) == 0 || !is_read_by_each_warp(i)) continue;
-    t_.word_add(values_[i].word, values_[i].word, warp_rise(v.steps));
+    const int64_t rise = warp_rise(v.steps, v.warp_step);
+    if (rise == 0 || !is_read_by_each_warp(i)) continue;
+    t_.word_add(values_[i].word, values_[i].word, rise);
     if (v.bytes == 4) t_.word_extend(false, values_[i].word, values_[i].word);
   }
   t_.jump(first_step_);

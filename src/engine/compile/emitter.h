@@ -187,7 +187,8 @@ class Emitter {
 
   // emit_checks.cpp
   bool may_check_itself() const;
-  void expect_header(uint32_t slot, const Pattern2& steps, bool narrow, const Label& otherwise);
+  void expect_header(uint32_t slot, const Pattern2& steps, int64_t warp_step, bool narrow,
+                     const Label& otherwise);
   void expect_inside(const Prepared& at, const Reg& base, const Label& otherwise);
   void expect_writable(const Reg& cached, int64_t offset, const Label& otherwise);
   void reach_itself(uint32_t index);
@@ -202,7 +203,7 @@ class Emitter {
   // emit_warps.cpp
   bool may_go_on() const;
   bool is_end(uint32_t op) const;
-  int64_t warp_rise(const Pattern2& steps) const;
+  int64_t warp_rise(const Pattern2& steps, int64_t warp_step) const;
   bool holds_for_all(const Step& step) const;
   bool write_common();
   bool is_read_by_each_warp(uint32_t index) const;

@@ -396,7 +396,7 @@ uint64_t number_of(const Plan& plan) {
     out = (out ^ more) * 0xff51afd7ed558ccdu;
     out ^= out >> 32;
   };
-  add(uint64_t{plan.local_stride} << 8 | plan.row_lanes);
+  add(uint64_t{plan.local_stride} << 16 | uint64_t{plan.header_rows} << 8 | plan.row_lanes);
   add(plan.steps.size() << 8 | uint64_t{plan.some} << 6 | uint64_t{plan.apart} << 5 |
       uint64_t{plan.masked} << 4 | uint64_t{plan.memory_decides} << 3 | uint64_t{plan.calls} << 2 |
       uint64_t{plan.lanes_decide} << 1 | uint64_t{plan.whole});
@@ -406,6 +406,7 @@ uint64_t number_of(const Plan& plan) {
         uint64_t{v.lazy} << 1 | uint64_t{v.clean});
     add(static_cast<uint64_t>(v.steps.step));
     add(static_cast<uint64_t>(v.steps.row_step));
+    add(static_cast<uint64_t>(v.warp_step));
     add(v.constant);
   }
   for (const Step& step : plan.steps) {
@@ -413,6 +414,7 @@ uint64_t number_of(const Plan& plan) {
         uint64_t{step.under_not});
     add(static_cast<uint64_t>(step.place.steps.step));
     add(static_cast<uint64_t>(step.place.steps.row_step));
+    add(static_cast<uint64_t>(step.place.warp_step));
   }
   return out;
 }
@@ -421,14 +423,20 @@ uint64_t number_of(const Plan& plan) {
 Pattern2 header_steps(const Affine& header, uint32_t row_lanes, bool narrow) {
   Pattern2 out{static_cast<int64_t>(header.step), 0};
   if (row_lanes < kWarpSize) {
-    out.row_step = static_cast<int64_t>(header.row_lanes ? header.row_step
-                                                         : header.step * uint64_t{row_lanes});
+    const bool has_rows = header.row_lanes != 0 && header.row_lanes != kWarpSize;
+    out.row_step =
+        static_cast<int64_t>(has_rows ? header.row_step : header.step * uint64_t{row_lanes});
   }
   if (narrow) {
     out.step = static_cast<int32_t>(out.step);
     out.row_step = static_cast<int32_t>(out.row_step);
   }
   return out;
+}
+
+int64_t header_warp_step(const Affine& header, bool narrow) {
+  if (header.row_lanes != kWarpSize) return 0;
+  return narrow ? static_cast<int32_t>(header.row_step) : static_cast<int64_t>(header.row_step);
 }
 
 bool has_small(const Plan& plan) {

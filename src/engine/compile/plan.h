@@ -48,6 +48,7 @@ struct Variable {
   bool counted = false;    // f64 arithmetic reads it
   Kept kept = Kept::Unknown;
   Pattern2 steps;
+  int64_t warp_step = 0;  // of a header, where each warp is a row: from one to the next
   uint64_t constant = 0;
   bool is_constant = false;
   bool held = false;  // a scalar that is taken to be `constant` always
@@ -61,7 +62,8 @@ struct Place {
   enum class Of : uint8_t { Header, Variable } of = Of::Variable;
   uint32_t header = 0;  // its slot
   uint32_t variable = 0;
-  Pattern2 steps;  // in bytes, of a header
+  Pattern2 steps;         // in bytes, of a header
+  int64_t warp_step = 0;  // as of a variable
 };
 
 // One Op of the phase.
@@ -108,6 +110,7 @@ struct Exit {
 struct Plan {
   Phase phase;
   uint32_t row_lanes = kWarpSize;  // of a row of values that rise by one step
+  uint32_t header_rows = 0;        // the same of headers; 0: they have none
   std::vector<Step> steps;
   std::vector<Variable> variables;
   std::map<uint32_t, uint32_t> home;  // by slot
@@ -146,6 +149,7 @@ uint64_t number_of(const Plan& plan);
 std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, Taken taken);
 
 Pattern2 header_steps(const Affine& header, uint32_t row_lanes, bool narrow);
+int64_t header_warp_step(const Affine& header, bool narrow);
 
 // f64 arithmetic, which asks of its operands that NaNs have no bits of their own (plan_kept.cpp).
 bool is_wide_arithmetic(const Meaning& meaning);

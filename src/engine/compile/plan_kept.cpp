@@ -118,6 +118,7 @@ void Planner::look_for_rows() {
           !Rises(pattern_of(v, row_lanes), row_lanes).hold(warp_.registers + v.slot, v.bytes))
         continue;
       plan_.row_lanes = row_lanes;
+      if (plan_.header_rows) plan_.whole = false;  // the next warp's values are not in these rows
       look_at_inputs();
       return;
     }
@@ -135,6 +136,7 @@ void Planner::look_at_inputs() {
       const Affine& header = affine_at(warp_, v.slot);
       if (header.state == AffineState::Lanes) continue;  // unknown
       v.steps = header_steps(header, plan_.row_lanes, v.bytes == 4);
+      v.warp_step = header_warp_step(header, v.bytes == 4);
       v.kept = v.steps == Pattern2{} ? Kept::Word : Kept::Steps;
       continue;
     }
@@ -341,6 +343,7 @@ bool Planner::infer() {
     const Affine& header = affine_at(warp_, step.place.header);
     if (header.state == AffineState::Lanes) return false;
     step.place.steps = header_steps(header, plan_.row_lanes, step.op.x & kAddress32);
+    step.place.warp_step = header_warp_step(header, step.op.x & kAddress32);
   }
   for (bool changed = true; changed;) {
     changed = false;

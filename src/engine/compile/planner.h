@@ -23,7 +23,8 @@ class Planner {
     plan_.apart = taken.apart;
     plan_.some = taken.apart && !taken.all_lanes;
     plan_.whole = flow.is_whole(phase);
-    if (flow.program().narrow_rows) plan_.row_lanes = warp.block->grid->block_dim.x;
+    if (flow.program().narrow_rows)
+      plan_.row_lanes = plan_.header_rows = warp.block->grid->block_dim.x;
   }
 
   std::optional<Plan> run() {

@@ -264,6 +264,40 @@ void Image::forget_round() noexcept {
   });
 }
 
+namespace {
+
+// Of the text, for nothing has been decoded yet; where it is wrong, the kernel is slower.
+bool runs_straight(std::string_view body) {
+  constexpr size_t kLongest = 64 << 10;  // what is longer is no short kernel
+  if (body.size() > kLongest) return false;
+  for (std::string_view word : {"bar.", "barrier", "call", ".local"}) {
+    if (body.find(word) != body.npos) return false;
+  }
+  constexpr std::string_view kBranch = "bra";
+  for (size_t at = body.find(kBranch); at != body.npos; at = body.find(kBranch, at + 1)) {
+    const size_t end = body.find(';', at);
+    if (end == body.npos) return false;
+    const size_t before = body.find_last_of(" \t", end);
+    const std::string_view label = body.substr(before + 1, end - before - 1);
+    const size_t place = body.find(std::string(label) + ":");
+    if (place == body.npos || place < at) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Kernel::runs_straight() {
+  Straight known = straight_.load(std::memory_order_relaxed);
+  if (known == Straight::Unknown) {
+    const ptx::Function* function = image_.module().find(name_);
+    const bool yes = function && engine::runs_straight(function->body_text);
+    known = yes ? Straight::Yes : Straight::No;
+    straight_.store(known, std::memory_order_relaxed);
+  }
+  return known == Straight::Yes;
+}
+
 Result<const Program*> Kernel::decode(Variant variant) {
   TRY(const Program* program, image_.kernel(name_, variant));
   static_shared_bytes_.store(image_.static_shared_bytes(*program));

@@ -111,6 +111,8 @@ class Kernel {
   }
   // Static, with all that it calls; known once a variant was decoded.
   uint64_t static_shared_bytes() const { return static_shared_bytes_.load(); }
+  // Does it run from its beginning to its end, without loops, barriers, calls and local memory?
+  bool runs_straight();
   Image& image() { return image_; }
 
  private:
@@ -121,6 +123,8 @@ class Kernel {
   std::atomic<const Program*> decoded_[Variant::kPlain] = {};
   std::atomic<const Program*> any_{nullptr};
   std::atomic<uint64_t> static_shared_bytes_{0};
+  enum class Straight : uint8_t { Unknown, Yes, No };
+  std::atomic<Straight> straight_{Straight::Unknown};
 };
 
 }  // namespace kiln::engine

@@ -72,7 +72,7 @@ Affine special_in_rows(const Warp& warp, Special special) {
     value.row_step = 1;
   } else {
     value.step = 1;
-    value.row_step = special == Special::LaneId ? dim.x : 0;
+    value.row_step = special == Special::LaneId && dim.x < kWarpSize ? dim.x : 0;
   }
   return value;
 }

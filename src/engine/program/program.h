@@ -124,7 +124,7 @@ struct Variant {
   // only with blocks for which that holds.
   bool rows_fill_warps = false;
   uint8_t events = 0;  // bits of kDecodedEvents (machine/events.h): Ops deliver these
-  // The lanes of a warp are in whole rows of 1, 2, 4, 8 or 16 threads and have one %tid.z.
+  // The lanes of a warp are in whole rows of 1, 2, 4, 8, 16 or 32 threads and have one %tid.z.
   bool narrow_rows = false;
 
   static constexpr size_t kCount = 1024;

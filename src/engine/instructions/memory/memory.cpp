@@ -415,7 +415,7 @@ const Op* run_store_global(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// Rows of 16 and 8 are what blocks have; a copy whose size is known is a few instructions.
+// Rows of 32, 16 and 8 are what blocks have; a copy whose size is known is a few instructions.
 template <class T, uint32_t kLanes>
 void load_rows(const RowPlaces& rows, T* d) {
   for (uint32_t row = 0; row < kWarpSize / kLanes; ++row, d += kLanes) {
@@ -446,7 +446,9 @@ const Op* run_load_rows(Warp& warp, const Op* op) {
   if (!locate_rows(warp, op, sizeof(T), false, &rows) || rows.row_lanes < 8) [[unlikely]]
     return run_load<T, T>(warp, op);
   T* d = warp.lanes<T>(op->d);
-  rows.row_lanes == 16 ? load_rows<T, 16>(rows, d) : load_rows<T, 8>(rows, d);
+  rows.row_lanes == kWarpSize ? load_rows<T, kWarpSize>(rows, d)
+  : rows.row_lanes == 16      ? load_rows<T, 16>(rows, d)
+                              : load_rows<T, 8>(rows, d);
   return op + 1;
 }
 
@@ -456,7 +458,9 @@ const Op* run_store_rows(Warp& warp, const Op* op) {
   if (!locate_rows(warp, op, sizeof(T), true, &rows) || rows.row_lanes < 8) [[unlikely]]
     return run_store<T, T>(warp, op);
   const T* b = warp.lanes<T>(op->b);
-  rows.row_lanes == 16 ? store_rows<T, 16>(rows, b) : store_rows<T, 8>(rows, b);
+  rows.row_lanes == kWarpSize ? store_rows<T, kWarpSize>(rows, b)
+  : rows.row_lanes == 16      ? store_rows<T, 16>(rows, b)
+                              : store_rows<T, 8>(rows, b);
   return op + 1;
 }
 
