@@ -41,6 +41,7 @@ struct Variable {
   bool arithmetic = true;  // every Op that writes it makes a NaN of f32 that is to be canonical
   bool wanted = false;     // an address or a branch depends on it
   bool decides = false;    // a branch does
+  bool real = false;       // arithmetic of f32 or f64 reads it
   bool lazy = false;       // its NaNs are made canonical where their bits can be seen
   bool quiet = false;      // its NaNs are quiet
   bool blended = false;    // written for the lanes that run alone

@@ -62,6 +62,10 @@ void Planner::find_wanted() {
     if (asks && step.a) plan_.variables[*step.a].wanted = true;
     if (step.meaning.does == Does::Atomic) plan_.variables[*step.b].wanted = true;
     if (is_branch(step) && step.a) plan_.variables[*step.a].decides = true;
+    if (asks || !is_real(step.meaning.from)) continue;
+    for (const auto& from : {step.a, step.b, step.c}) {
+      if (from) plan_.variables[*from].real = true;
+    }
   }
   for (bool changed = true; changed;) {
     changed = false;
@@ -150,7 +154,9 @@ void Planner::look_at_inputs() {
       continue;
     }
     const Pattern2 seen = pattern_of(v, plan_.row_lanes);
-    if (!Rises(seen, plan_.row_lanes).hold(at, v.bytes)) continue;
+    // The bits of numbers that rise do so by a step only by chance.
+    if ((v.real && !(seen == Pattern2{})) || !Rises(seen, plan_.row_lanes).hold(at, v.bytes))
+      continue;
     v.steps = seen;
     v.kept = seen == Pattern2{} ? Kept::Word : Kept::Steps;
   }
