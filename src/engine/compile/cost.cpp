@@ -52,6 +52,7 @@ double interpreted(const Plan& plan, const Step& step) {
     return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
   }
   if (is_parts(step.meaning)) return runs_for_some(plan, step) ? kLanes + kApart : kLanes;
+  if (step.exchange) return kLanes;
   if (step.op.effect == Effect::Scalar || !step.d || does == Does::Warpwide) return kScalar;
   return runs_for_some(plan, step) || apart ? kLanes + kApart : kLanes;
 }
@@ -70,7 +71,7 @@ struct Costs {
     for (const Step& step : plan.steps) {
       interpreted += kiln::engine::interpreted(plan, step);
       each += kStep + gathered(plan, step);
-      if (is_parts(step.meaning))
+      if (is_parts(step.meaning) || step.exchange)
         each += kStep;
       else
         each += kMoved * static_cast<double>(step.reads.size() + step.writes.size());

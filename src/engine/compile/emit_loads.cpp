@@ -106,7 +106,8 @@ void Emitter::find_read() {
     }
     for (uint32_t from : step.reads) {
       values_[from].is_wanted = true;
-      if (is_parts(step.meaning)) values_[from].is_read = values_[from].is_read_as_vector = true;
+      const bool is_vector = is_parts(step.meaning) || (step.exchange && from == step.reads[0]);
+      if (is_vector) values_[from].is_read = values_[from].is_read_as_vector = true;
     }
   }
   for (uint32_t i = 0; i < plan_.variables.size(); ++i)

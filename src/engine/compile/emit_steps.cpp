@@ -33,7 +33,7 @@ bool Emitter::one(const Step& step) {
       return call_handler(step);
     case Does::Warpwide:
       if (is_parts(step.meaning)) return on_parts(step);
-      call_warpwide(step);
+      if (!step.exchange || !exchange(step)) call_warpwide(step);
       return true;
     default:
       break;
@@ -258,6 +258,29 @@ void Emitter::call_warpwide(const Step& step) {
     staged_.insert(plan_.variables[to].slot);
     if (plan_.variables[to].home || values_[to].is_wanted) read_input(to);
   }
+}
+
+// The usual exchange of a sum over a warp: within the vectors, and between them. False: nothing was
+// emitted, the handler is to be called.
+bool Emitter::exchange(const Step& step) {
+  const uint32_t lanes = t_.vector_lanes(), from = step.reads[0], to = step.writes[0];
+  const uint32_t within = *step.exchange % lanes, apart = *step.exchange / lanes;
+  const Variable &d = plan_.variables[to], &predicate = plan_.variables[step.writes[1]];
+  const bool is_kept = d.kept == Kept::Vector && d.bytes == 4 && plan_.variables[from].bytes == 4 &&
+                       (predicate.kept == Kept::Vector || predicate.kept == Kept::Word);
+  if (!is_kept || strips_ * lanes != kWarpSize) return false;
+  std::vector<Reg> moved;  // all are read before the first is written: it may be the same register
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Reg at = bits_of(from, s ^ apart, 0);
+    moved.push_back(from == to ? t_.vector() : result(to, s, 0));
+    within ? t_.exchange(moved.back(), at, within) : t_.copy(moved.back(), at);
+  }
+  for (uint32_t s = 0; s < strips_ && from == to; ++s) t_.copy(result(to, s, 0), moved[s]);
+  if (!predicate.home && !values_[step.writes[1]].is_wanted) return true;
+  if (predicate.kept == Kept::Word) t_.constant_word(place_of(step.writes[1], 0, 0), ~uint64_t{0});
+  for (uint32_t s = 0; s < strips_ && predicate.kept == Kept::Vector; ++s)
+    t_.constant(result(step.writes[1], s, 0), 0xffffffffu, 4);
+  return true;
 }
 
 void Emitter::put_in_frame(uint32_t index) {

@@ -178,6 +178,11 @@ bool Planner::read_warpwide(Step& step) {
     if (!variable) return false;
     step.reads.push_back(*variable);
   }
+  if (touched.is_butterfly && kExchangesLanes) {
+    const Variable &by = plan_.variables[step.reads[1]], &clamp = plan_.variables[step.reads[2]];
+    if (by.is_constant && clamp.is_constant && (clamp.constant & 0xffffffffu) == kWarpSize - 1)
+      step.exchange = static_cast<uint32_t>(by.constant) & (kWarpSize - 1);
+  }
   for (const Touched::Part& part : touched.writes) {
     auto variable = write(part.slot, slot_of(part), bytes_of_part(part), step.index);
     if (!variable) return false;

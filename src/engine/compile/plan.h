@@ -67,6 +67,14 @@ struct Place {
   int64_t warp_step = 0;  // as of a variable
 };
 
+// Are there instructions that exchange lanes (Target::exchange)? Else the handler of a shuffle is
+// called.
+#if defined(__x86_64__)
+constexpr bool kExchangesLanes = true;
+#else
+constexpr bool kExchangesLanes = false;
+#endif
+
 // One Op of the phase.
 struct Step {
   uint32_t index = 0;
@@ -74,6 +82,8 @@ struct Step {
   Meaning meaning;
   std::optional<uint32_t> d, a, b, c;   // variables
   std::vector<uint32_t> reads, writes;  // of Does::Warpwide; `d` is the first that it writes
+  // Every lane reads the one whose number differs in these bits, and is in range.
+  std::optional<uint32_t> exchange;
   Place place;
   uint32_t align = 0;  // of an address: that of all elements together
   // Of a store that a branch leads around: for these lanes, or for the others.

@@ -533,6 +533,8 @@ const Op* run_stretch(Warp& warp, const Op* op) {
   const Tiers& tiers = *stretch.tiers;
   bool done = false;
   size_t tried = 0;
+  // Machine code that exchanges lanes waits for none: all are here.
+  if (warp.mask == kFullMask) warp.pass_sync = false;
   Compiled& first = stretch.versions[0];
   if (warp.mask == kFullMask && first.own.load(std::memory_order_acquire) &&
       !stretch.goes_apart.load(std::memory_order_relaxed)) [[likely]] {

@@ -19,7 +19,7 @@ namespace kiln::engine {
 using Reg = asmjit::BaseReg;
 using Label = asmjit::Label;
 
-constexpr size_t kSpilled = 768;
+constexpr size_t kSpilled = 1024;
 constexpr size_t kMostPlaces = 64;
 
 // What a piece of machine code is given, for the lanes of one pass.
@@ -190,6 +190,10 @@ class Target {
     mul_wide(is_signed, high, to, a, b);
   }
   virtual void narrow(Reg to, Reg low, Reg high) = 0;
+  // Of kExchangesLanes: each word from the lane whose number differs in these bits.
+  virtual void exchange(const Reg& to, const Reg& from, uint32_t bits) {
+    (void)to, (void)from, (void)bits;
+  }
   virtual void compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) = 0;
   virtual void select(Reg to, Reg mask, Reg a, Reg b) = 0;
   // The lanes of the mask; the others stay.

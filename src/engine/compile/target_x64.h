@@ -203,6 +203,11 @@ class X64 final : public Target {
     cc_.vshufps(halves, v(low), v(high), 0x88);  // the even words, of each 128 bits
     cc_.vpermq(v(to), halves, 0xd8);
   }
+  void exchange(const Reg& to, const Reg& from, uint32_t bits) override {
+    constexpr uint8_t kWords[4] = {0xe4, 0xb1, 0x4e, 0x1b};  // of each 128 bits
+    if (bits & 3) cc_.vshufps(v(to), v(from), v(from), kWords[bits & 3]);
+    if (bits & 4) cc_.vpermq(v(to), v(bits & 3 ? to : from), 0x4e);
+  }
   void select(Reg to, Reg mask, Reg a, Reg b) override {
     cc_.vblendvps(v(to), v(b), v(a), v(mask));
   }

@@ -89,6 +89,9 @@ struct Touched {
     bool is_scalar = false;
   };
   std::vector<Part> reads, writes;
+  // Lanes read those whose number differs in some bits: reads are the value, those bits, and the
+  // clamp; writes are the result and whether the lane was in range.
+  bool is_butterfly = false;
 };
 
 // Meaning::lanes of a handler that serves every mix of lanes and scalars: bit k of Op::x says that

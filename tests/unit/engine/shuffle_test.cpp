@@ -76,12 +76,40 @@ void expect_lanes(const std::string& direction, bool is_uniform, uint32_t spread
   }
 }
 
+// Of numbers: machine code has instructions for it. Into another register, and in place.
+void expect_butterfly(uint32_t by) {
+  SCOPED_TRACE(by);
+  Session session(kernel_text(
+      "u64 out",
+      fmt::format("ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;"
+                  "add.s64 %rd1, %rd1, %rd3; mov.u32 %r5, 0; mov.u32 %r8, 0;"
+                  "ld.global.u32 %r2, [%rd1]; mov.u32 %r7, %r2;\n"
+                  "L: shfl.sync.bfly.b32 %r3|%p1, %r2, {0}, 31, -1; add.u32 %r8, %r8, %r3;"
+                  "shfl.sync.bfly.b32 %r7|%p2, %r7, {0}, 31, -1; and.pred %p1, %p1, %p2;"
+                  "add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 3; @%p3 bra L;\n"
+                  "selp.u32 %r4, 1, 0, %p1; st.global.u32 [%rd1], %r8;"
+                  "st.global.u32 [%rd1+256], %r7; st.global.u32 [%rd1+512], %r4;",
+                  by)));
+  std::vector<uint32_t> out(192);
+  for (uint32_t i = 0; i < 64; ++i) out[i] = i * 77 + 5;
+  const LaunchOutcome outcome =
+      session.launch("k", {{1, 1, 1}, {64, 1, 1}}, session.allow(out, "out"));
+  ASSERT_EQ(outcome.text, "");
+  for (uint32_t i = 0; i < 64; ++i) {
+    const uint32_t right = (i ^ (by & 31)) * 77 + 5;
+    ASSERT_EQ(out[i], 3 * right) << i;
+    ASSERT_EQ(out[64 + i], right) << i;  // there, back and there again
+    ASSERT_EQ(out[128 + i], 1u) << i;
+  }
+}
+
 void expect_all() {
   for (const char* direction : {"up", "down", "bfly", "idx"}) {
     expect_lanes(direction, true, 0);
     expect_lanes(direction, false, 0);
     expect_lanes(direction, false, 37);
   }
+  for (uint32_t by : kDistances) expect_butterfly(by);
 }
 
 TEST(Shuffle, ReadsTheLaneThatTheManualSays) { expect_all(); }

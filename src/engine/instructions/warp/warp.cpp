@@ -356,6 +356,7 @@ void describe_warp(Meanings& to) {
     for (const Source& from : {s.by, s.clamp, s.members})
       out.reads.push_back({from.offset, 4, from.uniform});
     out.writes = {{op.d, 4}, {s.predicate, 0}};
+    out.is_butterfly = s.direction == kButterfly;
   });
   to.warpwide(&run_active_mask, [](const Op& op, Touched& out) { out.writes = {{op.d, 4}}; });
 }
