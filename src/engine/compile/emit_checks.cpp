@@ -38,6 +38,18 @@ void Emitter::expect_header(uint32_t slot, const Pattern2& steps, int64_t warp_s
   if (plan_.header_rows) expect_field(offsetof(Affine, row_step), bytes, number(below));
 }
 
+// Where the region that an Op touched last is noted, of which `cached` says where the first is.
+int64_t Emitter::region_part(uint32_t op, size_t offset) const {
+  return int64_t{cache_index_(op)} * static_cast<int64_t>(sizeof(Worker::CachedRegion)) +
+         static_cast<int64_t>(offset);
+}
+
+void Emitter::load_region(uint32_t op, const Reg& cached, const Reg& begin, const Reg& end) {
+  t_.load_word(cached, t_.pass(), offsetof(Pass, cache), 8);
+  t_.load_word(begin, cached, region_part(op, offsetof(Worker::CachedRegion, begin)), 8);
+  t_.load_word(end, cached, region_part(op, offsetof(Worker::CachedRegion, end)), 8);
+}
+
 // Is all of it inside of the memory?
 void Emitter::expect_inside(const Prepared& at, const Reg& base, const Label& otherwise) {
   Reg begin = t_.word(), end = t_.word(), limit = t_.word();
@@ -55,15 +67,9 @@ void Emitter::expect_inside(const Prepared& at, const Reg& base, const Label& ot
     t_.load_word(limit, t_.pass(), offsetof(Pass, shared_bytes), 8);
   } else {
     Reg cached = t_.word(), low = t_.word();
-    t_.load_word(cached, t_.pass(), offsetof(Pass, cache), 8);
-    const int64_t entry =
-        int64_t{cache_index_(at.op)} * static_cast<int64_t>(sizeof(Worker::CachedRegion));
-    const auto part = [&](size_t offset) { return entry + static_cast<int64_t>(offset); };
-    t_.load_word(low, cached, part(offsetof(Worker::CachedRegion, begin)), 8);
-    t_.load_word(limit, cached, part(offsetof(Worker::CachedRegion, end)), 8);
+    load_region(at.op, cached, low, limit);
     t_.jump_if_above(low, begin, otherwise);
-    if (at.writes)
-      expect_writable(cached, part(offsetof(Worker::CachedRegion, writable)), otherwise);
+    if (at.writes) expect_writable(at.op, cached, otherwise);
   }
   t_.jump_if_above(begin, limit, otherwise);  // it may be below 0, or go around
   t_.jump_if_above(end, limit, otherwise);
@@ -150,12 +156,7 @@ void Emitter::expect_some_inside(size_t prepared, const Reg& beyond, const Label
   const Prepared& at = out_->prepared[prepared];
   const Target::Mark mark = t_.mark();
   Reg cached = t_.word(), begin = t_.word(), size = t_.word(), span = t_.word(), near = t_.word();
-  t_.load_word(cached, t_.pass(), offsetof(Pass, cache), 8);
-  const int64_t entry =
-      int64_t{cache_index_(at.op)} * static_cast<int64_t>(sizeof(Worker::CachedRegion));
-  const auto part = [&](size_t offset) { return entry + static_cast<int64_t>(offset); };
-  t_.load_word(begin, cached, part(offsetof(Worker::CachedRegion, begin)), 8);
-  t_.load_word(size, cached, part(offsetof(Worker::CachedRegion, end)), 8);
+  load_region(at.op, cached, begin, size);
   t_.jump_if_above(begin, size, otherwise);  // none yet
   t_.word_binary(Does::Sub, Number::U64, size, size, begin);
   t_.constant_word(span, static_cast<uint64_t>(at.most - at.least));
@@ -219,12 +220,7 @@ void Emitter::reach_itself(uint32_t index) {
     t_.load_word(begin, t_.pass(), offsetof(Pass, shared), 8);
   } else {
     Reg cached = t_.word(), seen = t_.word();
-    t_.load_word(cached, t_.pass(), offsetof(Pass, cache), 8);
-    const int64_t entry =
-        int64_t{cache_index_(at.op)} * static_cast<int64_t>(sizeof(Worker::CachedRegion));
-    const auto part = [&](size_t offset) { return entry + static_cast<int64_t>(offset); };
-    t_.load_word(begin, cached, part(offsetof(Worker::CachedRegion, begin)), 8);
-    t_.load_word(size, cached, part(offsetof(Worker::CachedRegion, end)), 8);
+    load_region(at.op, cached, begin, size);
     t_.jump_if_above(begin, size, refused_);  // none yet
     t_.word_binary(Does::Sub, Number::U64, size, size, begin);
     t_.load_word(seen, t_.pass(), offsetof(Pass, seen), 8);
@@ -232,8 +228,7 @@ void Emitter::reach_itself(uint32_t index) {
     t_.word_binary(Does::Sub, Number::U64, seen, seen, begin);
     t_.jump_if_above(seen, size, refused_);
     if (at.align > 1) t_.jump_if_bits(begin, at.align - 1, refused_);
-    if (at.writes)
-      expect_writable(cached, part(offsetof(Worker::CachedRegion, writable)), refused_);
+    if (at.writes) expect_writable(at.op, cached, refused_);
   }
   t_.constant_word(span, at.span);
   t_.jump_if_above(span, size, refused_);
@@ -241,9 +236,9 @@ void Emitter::reach_itself(uint32_t index) {
   t_.release(mark);
 }
 
-void Emitter::expect_writable(const Reg& cached, int64_t offset, const Label& otherwise) {
+void Emitter::expect_writable(uint32_t op, const Reg& cached, const Label& otherwise) {
   Reg writable = t_.word();
-  t_.load_word(writable, cached, offset, 4);
+  t_.load_word(writable, cached, region_part(op, offsetof(Worker::CachedRegion, writable)), 4);
   t_.word_unary(Does::Not, Number::U64, writable, writable);
   t_.jump_if_bits(writable, 1, otherwise);
 }

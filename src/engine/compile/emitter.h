@@ -191,7 +191,9 @@ class Emitter {
   void expect_header(uint32_t slot, const Pattern2& steps, int64_t warp_step, bool narrow,
                      const Label& otherwise);
   void expect_inside(const Prepared& at, const Reg& base, const Label& otherwise);
-  void expect_writable(const Reg& cached, int64_t offset, const Label& otherwise);
+  int64_t region_part(uint32_t op, size_t offset) const;
+  void load_region(uint32_t op, const Reg& cached, const Reg& begin, const Reg& end);
+  void expect_writable(uint32_t op, const Reg& cached, const Label& otherwise);
   void reach_itself(uint32_t index);
   void expect_lanes(const Variable& v);
   void expect_variable(const Variable& v);

@@ -148,13 +148,11 @@ bool needs_specials(const Program& program) {
 // The values of a block from those of the one before it along x, as Program::block_steps says: its
 // Ops would compute the same. False: some value is not known as base and step, or would be near the
 // end of 32 bits, which others have as 64; the Ops have to run, of all values.
-bool step_block(const Warp& warp, Frame& frame) {
-  const Block& block = *warp.block;
+bool step_block(const Block& block, Frame& frame, uint64_t x) {
   const Program& program = *block.grid->program;
   if (program.block_steps.empty()) return false;
   const auto rises = block.worker->block_rises(program, *block.grid, frame);
   std::byte* const registers = frame.data();
-  const uint64_t x = block.x;
   std::memcpy(registers + rises[0].offset, &x, 8);  // the first one is %ctaid.x
   uint32_t lanes = 0;                               // some header has those alone
   bool all_small = true;
@@ -166,9 +164,7 @@ bool step_block(const Warp& warp, Frame& frame) {
     value.state = AffineState::Steps;
     if (rise.check) all_small &= is_small(value);
   }
-  if (lanes || !all_small) return false;
-  frame.stepped_block = block.number;
-  return true;
+  return !lanes && all_small;
 }
 
 // Which Op does a warp begin with? What the frame still holds of the launch or of the block need
@@ -185,8 +181,10 @@ const Op* begin(Warp& warp, Frame& frame) {
   frame.served_block = block.number;
   frame.served_warp = warp.index;
   if (begun == served && served + 1 == block.number && block.x != 0 && warp.index == 0 &&
-      step_block(warp, frame))
+      step_block(block, frame, block.x)) {
+    frame.stepped_block = block.number;
     return ops + program.warp_start;
+  }
   if (served == block.number) {
     const KilnDim3& dim = block.grid->block_dim;
     // Of a block of narrow rows: the threads of one %tid.z.
@@ -287,8 +285,9 @@ const Op* begin_next_block(Warp& warp) {
   const Grid& grid = *block.grid;
   const Program& program = *grid.program;
   if (!has_simple_blocks(warp) || block.finished_count + 1 != block.warp_count ||
-      !block.worker->takes_next(grid, block))
+      !block.worker->has_next(grid, block))
     return nullptr;
+  block.worker->take_next();
   if (block.tiering)
     block.tiering->warm(block.ran + warp.steps + block.warp_count * program.ops.size(),
                         grid.settings.compile_after);
@@ -359,19 +358,13 @@ bool NextBlocks::step() {
   const Grid& grid = *block.grid;
   if (!can_ || block.x + 1 == grid.grid_dim.x || !block.worker->has_next(grid, block)) return false;
   Frame& frame = *warp_.kernel_frame;
-  ++block.x;
-  ++block.number;
-  if (!step_block(warp_, frame)) {  // the Ops of the next block have to run, of all values
-    --block.x;
-    --block.number;
-    frame.served_block = ~uint64_t{0};
-    can_ = false;
-    return false;
+  if (!step_block(block, frame, block.x + 1)) {
+    frame.served_block = ~uint64_t{0};  // all Ops have to run: some values are the next block's
+    return can_ = false;
   }
-  --block.number;
-  (void)block.worker->takes_next(grid, block);
-  ++block.number;
-  frame.served_block = block.number;
+  block.worker->take_next();
+  ++block.x;
+  frame.served_block = frame.stepped_block = ++block.number;
   return true;
 }
 

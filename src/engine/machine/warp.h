@@ -293,16 +293,12 @@ class Worker {
   // Until no block is left or the grid stops. What is thrown on the way becomes the grid's fault.
   void run_blocks(Grid& grid) noexcept;
   // Of a block that has ended and is the only one that is open: is the next in the grid this
-  // worker's too? Then it counts as begun.
+  // worker's too?
   bool has_next(const Grid& grid, const Block& block) const {
     return next_ != end_ && next_ == block.number + 1 && active_.size() == 1 &&
            !grid.stop.load(std::memory_order_relaxed);
   }
-  bool takes_next(const Grid& grid, const Block& block) {
-    if (!has_next(grid, block)) return false;
-    ++next_;
-    return true;
-  }
+  void take_next() { ++next_; }  // it counts as begun
   Budget& budget() { return *budget_; }
   // What the values of Program::block_steps rise by, in this launch.
   struct BlockRise {

@@ -5,7 +5,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -260,6 +262,31 @@ TEST(Heap, AllocationsOfACheckedProcessAreFarApart) {
   for (size_t i = 1; i < begins.size(); ++i) EXPECT_GE(begins[i] - begins[i - 1], 4u << 20);
   heap.set_quarantine(0);  // freed at once, for the leak checker
   for (uint64_t begin : begins) EXPECT_TRUE(heap.release(reinterpret_cast<void*>(begin)));
+}
+
+// Does the system note that the mapping around this address wants large pages?
+bool wants_large_pages(const void* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      inside = begin <= address && address < end;
+    else if (inside && line.starts_with("VmFlags:"))
+      return line.find(" hg") != line.npos;
+  }
+  return false;
+}
+
+TEST(Heap, LargeAllocationsAskForLargePages) {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"))
+    GTEST_SKIP() << "this system has no large pages";
+  Heap heap;
+  void* const large = heap.allocate(64 << 20, AllocationKind::Device);
+  ASSERT_TRUE(large);
+  EXPECT_TRUE(wants_large_pages(large));
+  EXPECT_TRUE(heap.release(large));
 }
 
 TEST(Heap, MoreLaunchesThanSlotsKeepTheirMemory) {
