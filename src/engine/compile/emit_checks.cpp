@@ -250,12 +250,13 @@ void Emitter::expect_lanes(const Variable& v) {
   t_.constant(differs, 0, 4);
   const uint32_t in_vector = vector_bytes() / v.bytes;
   const bool rises = v.steps.step != 0;
-  Reg all;
-  if (t_.adds_steps()) t_.splat(all = t_.vector(), base, v.bytes);
+  const bool adds = t_.adds_steps();
+  Reg all = adds ? t_.vector() : Reg();
+  if (adds) t_.splat(all, base, v.bytes);
   for (uint32_t lane = 0; lane < kWarpSize; lane += in_vector) {
     const Target::Mark mark = t_.mark();
     Reg wanted = t_.vector();
-    if (all.isValid()) {
+    if (adds) {
       t_.add_steps(wanted, all, rise(v.steps, lane), v.steps.step, v.bytes);
     } else {
       Reg first = t_.word();
