@@ -62,6 +62,20 @@ sys::fs::path LocalWorkers::folder_of(uint64_t id) const {
   return plan_.folder / fmt::format("variant-{}", id);
 }
 
+Status LocalWorkers::see_hello(const sys::ChildEvent& event) {
+  if (event.ended)
+    return Error{Fault::Environment, "cannot start the process that measures", last_words(event),
+                 "check that the target runs on its own: kiln call FILE.cu OP ARGS"};
+  TRY(Json answer, parse_json(event.line, "the answer of the measuring process"));
+  if (!answer.contains("device") || !answer["device"].is_object()) {
+    const Json error = error_in(answer);
+    return Error{Fault::Environment, "cannot measure on this machine",
+                 text_in(error, "why", event.line), text_in(error, "fix")};
+  }
+  devices_ = {answer["device"]};
+  return {};
+}
+
 // It says what it measures on: a GPU that a variant has broken does not answer.
 Status LocalWorkers::start_lane() {
   sys::ChildSpec spec;
@@ -72,24 +86,15 @@ Status LocalWorkers::start_lane() {
   children_.say(lane_, dump({{"do", "hello"}}));
   const double begun = sys::now_seconds();
   while (sys::now_seconds() - begun < kLaneStart_s) {
+    std::optional<sys::ChildEvent> first;
+    // All of them: a build that ends in the same moment ends only once.
     for (sys::ChildEvent& event : children_.wait(0.5)) {
-      if (event.child != lane_) {
+      if (event.child != lane_ || first)
         early_.push_back(std::move(event));
-        continue;
-      }
-      if (event.ended)
-        return Error{Fault::Environment, "cannot start the process that measures",
-                     last_words(event),
-                     "check that the target runs on its own: kiln call FILE.cu OP ARGS"};
-      TRY(Json answer, parse_json(event.line, "the answer of the measuring process"));
-      if (!answer.contains("device") || !answer["device"].is_object()) {
-        const Json error = error_in(answer);
-        return Error{Fault::Environment, "cannot measure on this machine",
-                     text_in(error, "why", event.line), text_in(error, "fix")};
-      }
-      devices_ = {answer["device"]};
-      return {};
+      else
+        first = std::move(event);
     }
+    if (first) return see_hello(*first);
     if (sys::pending_interrupt()) return sys::interrupted_error();
   }
   return Error{Fault::Environment, "cannot start the process that measures",

@@ -43,6 +43,7 @@ class LocalWorkers final : public Workers {
  private:
   explicit LocalWorkers(LocalPlan plan) : plan_(std::move(plan)) {}
   Status start_lane();
+  Status see_hello(const sys::ChildEvent& event);
   sys::fs::path folder_of(uint64_t id) const;
 
   LocalPlan plan_;

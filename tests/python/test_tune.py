@@ -52,8 +52,8 @@ def tuned(command, sources, tmp_path_factory):
 def test_every_variant_has_its_fate_and_the_next_goes_on(tuned):
     _, result = tuned
     seen = {int(o["defines"][0].split("=")[1]): o["fate"] for o in result["outcomes"]}
-    assert seen == FATES
     why = {o["defines"][0]: o.get("reason", "") for o in result["outcomes"]}
+    assert seen == FATES, why
     assert "differ" in why["MODE=1"]
     assert "did not finish in 5 s" in why["MODE=3"]
     assert "signal 6" in why["MODE=4"]

@@ -4,6 +4,9 @@
 #include "tune/local_workers.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <fstream>
 
 namespace kiln::tune {
 namespace {
@@ -65,6 +68,60 @@ TEST(LocalWorkers, AnAnswerWithItsNumberIsAMeasurement) {
   ASSERT_EQ(events->size(), 1u);
   EXPECT_EQ((*events)[0].kind, WorkEvent::Kind::Measured);
   EXPECT_EQ((*events)[0].id, 3u);
+}
+
+// The lane that is started again holds this process until the build has ended and it has said hello
+// itself, so that both are there at once.
+constexpr char kLaneThatHolds[] = R"(
+hello='{"device": {"kind": "engine", "name": "A"}}'
+read question
+if [ ! -e again ]; then
+  touch again; echo "$hello"; read end
+fi
+while [ ! -e builder ]; do sleep 0.01; done
+kill -STOP $PPID
+touch end
+until grep -q "^State:.Z" /proc/$(cat builder)/status; do sleep 0.01; done
+echo "$hello"
+kill -CONT $PPID
+read end
+)";
+constexpr char kBuilder[] = R"(#!/bin/sh
+echo $$ > new; mv new builder
+while [ ! -e end ]; do sleep 0.01; done
+echo '{"library": "a.so"}'
+)";
+
+// Whether the end of a build that comes with the hello of a lane is seen.
+bool sees_the_build(const sys::fs::path& folder) {
+  sys::fs::current_path(folder);
+  std::ofstream("build.sh") << kBuilder;
+  sys::fs::permissions("build.sh", sys::fs::perms::owner_all);
+  LocalPlan plan;
+  plan.kiln = folder / "build.sh";
+  plan.env = sys::Environment::of_this_process();
+  plan.request.directory = folder;
+  plan.lane = {"/bin/sh", "-c", kLaneThatHolds};
+  auto workers = LocalWorkers::open(std::move(plan));
+  if (!workers || !(*workers)->build(7, {}) || !(*workers)->restart_lane(0)) return false;
+  for (int i = 0; i < 20; ++i) {
+    auto events = (*workers)->wait(0.1);
+    if (!events) return false;
+    for (const WorkEvent& event : *events)
+      if (event.kind == WorkEvent::Kind::Built)
+        return event.id == 7 && event.answer.value("library", "") == "a.so";
+  }
+  return false;
+}
+
+TEST(LocalWorkers, ABuildThatEndsAsALaneStartsIsSeen) {
+  for (int i = 0; i < 3; ++i) {
+    std::string name = testing::TempDir() + "/workersXXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    // In a process of its own, which may be stopped.
+    EXPECT_EXIT(::_exit(sees_the_build(name) ? 0 : 1), testing::ExitedWithCode(0), "");
+    sys::fs::remove_all(name);
+  }
 }
 
 }  // namespace
