@@ -17,6 +17,7 @@ constexpr double kMoved = 10;        // a vector of 32 lanes to the frame or fro
 constexpr double kStep = 9;          // an Op, compiled
 constexpr double kScalar = 12;       // interpreted: an Op on scalars,
 constexpr double kLanes = 48;        // on lanes,
+constexpr double kShuffle = 250;     // a shuffle that is no butterfly,
 constexpr double kApart = 70;        // and more of it where some lanes are elsewhere;
 constexpr double kAccess = 60;       // a load or a store of base and step,
 constexpr double kStoreApart = 300;  // a store that some lanes go around,
@@ -52,7 +53,7 @@ double interpreted(const Plan& plan, const Step& step) {
     return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
   }
   if (is_parts(step.meaning)) return runs_for_some(plan, step) ? kLanes + kApart : kLanes;
-  if (step.exchange) return kLanes;
+  if (step.exchange) return step.exchange->butterfly() ? kLanes : kShuffle;
   if (step.op.effect == Effect::Scalar || !step.d || does == Does::Warpwide) return kScalar;
   return runs_for_some(plan, step) || apart ? kLanes + kApart : kLanes;
 }

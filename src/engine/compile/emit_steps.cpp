@@ -33,7 +33,7 @@ bool Emitter::one(const Step& step) {
       return call_handler(step);
     case Does::Warpwide:
       if (is_parts(step.meaning)) return on_parts(step);
-      if (!step.exchange || !exchange(step)) call_warpwide(step);
+      step.exchange ? exchange(step) : call_warpwide(step);
       return true;
     default:
       break;
@@ -260,27 +260,71 @@ void Emitter::call_warpwide(const Step& step) {
   }
 }
 
-// The usual exchange of a sum over a warp: within the vectors, and between them. False: nothing was
-// emitted, the handler is to be called.
-bool Emitter::exchange(const Step& step) {
+// Every lane from the one whose number differs in some bits: within the vectors, and between them.
+std::vector<Reg> Emitter::exchange_bits(const Step& step, uint32_t bits) {
   const uint32_t lanes = t_.vector_lanes(), from = step.reads[0], to = step.writes[0];
-  const uint32_t within = *step.exchange % lanes, apart = *step.exchange / lanes;
-  const Variable &d = plan_.variables[to], &predicate = plan_.variables[step.writes[1]];
-  const bool is_kept = d.kept == Kept::Vector && d.bytes == 4 && plan_.variables[from].bytes == 4 &&
-                       (predicate.kept == Kept::Vector || predicate.kept == Kept::Word);
-  if (!is_kept || strips_ * lanes != kWarpSize) return false;
-  std::vector<Reg> moved;  // all are read before the first is written: it may be the same register
+  std::vector<Reg> moved;
   for (uint32_t s = 0; s < strips_; ++s) {
-    const Reg at = bits_of(from, s ^ apart, 0);
+    const Reg at = bits_of(from, s ^ bits / lanes, 0);
     moved.push_back(from == to ? t_.vector() : result(to, s, 0));
-    within ? t_.exchange(moved.back(), at, within) : t_.copy(moved.back(), at);
+    bits % lanes ? t_.exchange(moved.back(), at, bits % lanes) : t_.copy(moved.back(), at);
   }
-  for (uint32_t s = 0; s < strips_ && from == to; ++s) t_.copy(result(to, s, 0), moved[s]);
-  if (!predicate.home && !values_[step.writes[1]].is_wanted) return true;
-  if (predicate.kept == Kept::Word) t_.constant_word(place_of(step.writes[1], 0, 0), ~uint64_t{0});
-  for (uint32_t s = 0; s < strips_ && predicate.kept == Kept::Vector; ++s)
-    t_.constant(result(step.writes[1], s, 0), 0xffffffffu, 4);
-  return true;
+  return moved;
+}
+
+// Every lane from any other. Each vector is brought to the order of the one that it goes to, which
+// is the same for all of them in a shuffle up or down, and the lanes of several are joined.
+std::vector<Reg> Emitter::exchange_any(const Step& step) {
+  const uint32_t lanes = t_.vector_lanes(), from = step.reads[0], to = step.writes[0];
+  const Step::Exchange& how = *step.exchange;
+  // By the numbers of the lanes, four bits each.
+  std::map<uint64_t, Reg> orders;
+  std::map<std::pair<uint64_t, uint32_t>, Reg> ordered;
+  const auto in_order = [&](uint64_t order, uint32_t strip, const uint8_t* numbers) {
+    Reg& reg = ordered[{order, strip}];
+    if (reg.isValid()) return reg;
+    Reg& by = orders[order];
+    if (!by.isValid()) t_.order(by = t_.vector(), numbers);
+    t_.permute(reg = t_.vector(), bits_of(from, strip, 0), by);
+    return reg;
+  };
+  std::vector<Reg> moved;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Reg end = from == to ? t_.vector() : result(to, s, 0);
+    uint64_t order = 0;
+    for (uint32_t i = 0; i < lanes; ++i)
+      order |= uint64_t{how.from[s * lanes + i] % lanes} << i * 4;
+    const uint32_t kept = ~how.in_range >> s * lanes & ((1u << lanes) - 1);
+    Reg now;
+    const auto add = [&](const Reg& part, uint32_t of) {
+      if (now.isValid()) t_.join(end, now, part, of);
+      now = now.isValid() ? end : part;
+    };
+    if (kept) add(bits_of(from, s, 0), kept);
+    for (uint32_t source = 0; source < strips_; ++source) {
+      uint32_t of = 0;
+      for (uint32_t i = 0; i < lanes; ++i) of |= (how.from[s * lanes + i] / lanes == source) << i;
+      if (of & ~kept) add(in_order(order, source, &how.from[s * lanes]), of & ~kept);
+    }
+    t_.copy(end, now);
+    moved.push_back(end);
+  }
+  return moved;
+}
+
+// All is read before the first is written: it may be the same register.
+void Emitter::exchange(const Step& step) {
+  const uint32_t to = step.writes[0];
+  const std::optional<uint32_t> bits = step.exchange->butterfly();
+  const std::vector<Reg> moved = bits ? exchange_bits(step, *bits) : exchange_any(step);
+  for (uint32_t s = 0; s < strips_ && step.reads[0] == to; ++s)
+    t_.copy(result(to, s, 0), moved[s]);
+  const uint32_t predicate = step.writes[1];
+  if (!plan_.variables[predicate].home && !values_[predicate].is_wanted) return;
+  place_of(predicate, 0, 0);
+  Reg in_range = t_.word();
+  t_.constant_word(in_range, step.exchange->in_range);
+  t_.bits_to_masks(values_[predicate].regs, in_range);
 }
 
 void Emitter::put_in_frame(uint32_t index) {

@@ -106,7 +106,9 @@ class Emitter {
   bool on_predicates(const Step& step);
   bool call_handler(const Step& step);
   void call_warpwide(const Step& step);
-  bool exchange(const Step& step);
+  void exchange(const Step& step);
+  std::vector<Reg> exchange_bits(const Step& step, uint32_t bits);
+  std::vector<Reg> exchange_any(const Step& step);
   void put_in_frame(uint32_t variable);
   std::vector<uint32_t> spread_words(const Step& step);
   bool vector_step(const Step& step, uint32_t strip);

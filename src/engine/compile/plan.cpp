@@ -162,11 +162,16 @@ bool Planner::read_operands(Step& step) {
          operand(2, step.op.c, m.does == Does::MadWide ? 8 : bytes, &step.c);
 }
 
+// What a scalar of 32 bits always is, where that is known.
+std::optional<uint32_t> Planner::number_in(uint32_t variable) const {
+  const Variable& v = plan_.variables[variable];
+  if (v.is_constant) return static_cast<uint32_t>(v.constant);
+  const bool is_zero = v.in == Slot::Scalar && v.slot == flow_.program().zero;
+  return is_zero ? std::optional<uint32_t>(0) : std::nullopt;
+}
+
 bool Planner::read_warpwide(Step& step) {
-  if (!is_parts(step.meaning)) {
-    if (plan_.masked) return false;
-    plan_.calls = true;
-  }
+  if (!is_parts(step.meaning) && plan_.masked) return false;
   Touched touched;
   step.meaning.touches(step.op, touched);
   const auto slot_of = [](const Touched::Part& part) {
@@ -178,11 +183,15 @@ bool Planner::read_warpwide(Step& step) {
     if (!variable) return false;
     step.reads.push_back(*variable);
   }
-  if (touched.is_butterfly && kExchangesLanes) {
-    const Variable &by = plan_.variables[step.reads[1]], &clamp = plan_.variables[step.reads[2]];
-    if (by.is_constant && clamp.is_constant && (clamp.constant & 0xffffffffu) == kWarpSize - 1)
-      step.exchange = static_cast<uint32_t>(by.constant) & (kWarpSize - 1);
+  if (touched.sources && kExchangesLanes) {
+    const auto by = number_in(step.reads[1]), clamp = number_in(step.reads[2]);
+    if (by && clamp) {
+      step.exchange.emplace();
+      step.exchange->in_range = touched.sources(*by, *clamp, step.exchange->from);
+    }
   }
+  plan_.exchanges |= step.exchange.has_value();
+  plan_.calls |= !is_parts(step.meaning) && !step.exchange;
   for (const Touched::Part& part : touched.writes) {
     auto variable = write(part.slot, slot_of(part), bytes_of_part(part), step.index);
     if (!variable) return false;

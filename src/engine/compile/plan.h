@@ -67,7 +67,7 @@ struct Place {
   int64_t warp_step = 0;  // as of a variable
 };
 
-// Are there instructions that exchange lanes (Target::exchange)? Else the handler of a shuffle is
+// Are there instructions that exchange lanes (Target::permute)? Else the handler of a shuffle is
 // called.
 #if defined(__x86_64__)
 constexpr bool kExchangesLanes = true;
@@ -82,8 +82,20 @@ struct Step {
   Meaning meaning;
   std::optional<uint32_t> d, a, b, c;   // variables
   std::vector<uint32_t> reads, writes;  // of Does::Warpwide; `d` is the first that it writes
-  // Every lane reads the one whose number differs in these bits, and is in range.
-  std::optional<uint32_t> exchange;
+  // Of a shuffle: the lane that each reads, and those that keep their own.
+  struct Exchange {
+    uint8_t from[kWarpSize];
+    uint32_t in_range;
+    // All lanes read those whose number differs in some bits: these.
+    std::optional<uint32_t> butterfly() const {
+      const auto is_so = [&](uint32_t lane) { return from[lane] == (lane ^ from[0]); };
+      for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+        if (!is_so(lane)) return std::nullopt;
+      }
+      return in_range == kFullMask ? std::optional<uint32_t>(from[0]) : std::nullopt;
+    }
+  };
+  std::optional<Exchange> exchange;
   Place place;
   uint32_t align = 0;  // of an address: that of all elements together
   // Of a store that a branch leads around: for these lanes, or for the others.
@@ -129,6 +141,7 @@ struct Plan {
   // have changed until others come.
   bool memory_decides = false;
   bool calls = false;  // some handler: all lanes at once
+  bool exchanges = false;  // lanes, without a handler: all at once too
   // Lanes may disagree at a branch: all go up to it together, and if they do, the interpreter goes
   // on there.
   bool lanes_decide = false;

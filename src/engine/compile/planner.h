@@ -102,6 +102,7 @@ class Planner {
   bool read_elements(Step step);
   bool read_operands(Step& step);
   bool read_warpwide(Step& step);
+  std::optional<uint32_t> number_in(uint32_t variable) const;
   bool takes_over_stores(const Step& step);
   bool computes_along(uint32_t begin, uint32_t end) const;
   bool find_blended();

@@ -194,6 +194,14 @@ class Target {
   virtual void exchange(const Reg& to, const Reg& from, uint32_t bits) {
     (void)to, (void)from, (void)bits;
   }
+  // The same from any lane of the vector, by an order of lanes; the lanes whose bits are set from b.
+  virtual void order(const Reg& to, const uint8_t* lanes) { (void)to, (void)lanes; }
+  virtual void permute(const Reg& to, const Reg& from, const Reg& order) {
+    (void)to, (void)from, (void)order;
+  }
+  virtual void join(const Reg& to, const Reg& a, const Reg& b, uint32_t lanes) {
+    (void)to, (void)a, (void)b, (void)lanes;
+  }
   virtual void compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) = 0;
   virtual void select(Reg to, Reg mask, Reg a, Reg b) = 0;
   // The lanes of the mask; the others stay.

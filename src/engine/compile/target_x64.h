@@ -208,6 +208,17 @@ class X64 final : public Target {
     if (bits & 3) cc_.vshufps(v(to), v(from), v(from), kWords[bits & 3]);
     if (bits & 4) cc_.vpermq(v(to), v(bits & 3 ? to : from), 0x4e);
   }
+  void order(const Reg& to, const uint8_t* lanes) override {
+    std::array<uint32_t, 8> numbers{};
+    for (uint32_t lane = 0; lane < 8; ++lane) numbers[lane] = lanes[lane] % 8;
+    cc_.vmovaps(v(to), in_memory(std::bit_cast<NotesX64::Constant>(numbers)));
+  }
+  void permute(const Reg& to, const Reg& from, const Reg& order) override {
+    cc_.vpermd(v(to), v(order), v(from));
+  }
+  void join(const Reg& to, const Reg& a, const Reg& b, uint32_t lanes) override {
+    cc_.vpblendd(v(to), v(a), v(b), lanes);
+  }
   void select(Reg to, Reg mask, Reg a, Reg b) override {
     cc_.vblendvps(v(to), v(b), v(a), v(mask));
   }

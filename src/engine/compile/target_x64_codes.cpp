@@ -156,6 +156,7 @@ constexpr How kVectorHows[] = {
     rvm_i(Inst::kIdVcmppd, 1, 1, 0xc2),
     rvm_i(Inst::kIdVshufps, 0, 1, 0xc6),
     rvm_i(Inst::kIdVpblendd, 1, 3, 0x02),
+    rvm(Inst::kIdVpermd, 1, 2, 0x36),
     rvm_i(Inst::kIdVinserti128, 1, 3, 0x38),
     rvm_i(Inst::kIdVinsertf128, 1, 3, 0x18),
     rvmr(Inst::kIdVblendvps, 0x4a),

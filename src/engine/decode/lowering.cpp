@@ -81,7 +81,9 @@ uint32_t Lowering::allocate_constant(const void* bytes, uint32_t size) {
 uint32_t Lowering::constant(uint64_t bits) {
   auto found = constants_.find(bits);
   if (found != constants_.end()) return found->second;
-  return constants_[bits] = allocate_constant(&bits, 8);
+  const uint32_t at = constants_[bits] = allocate_constant(&bits, 8);
+  if (bits == 0) program_.zero = at;
+  return at;
 }
 
 uint32_t Lowering::constant_predicate(bool value) { return constant(value ? ~uint64_t{0} : 0); }

@@ -89,9 +89,10 @@ struct Touched {
     bool is_scalar = false;
   };
   std::vector<Part> reads, writes;
-  // Lanes read those whose number differs in some bits: reads are the value, those bits, and the
-  // clamp; writes are the result and whether the lane was in range.
-  bool is_butterfly = false;
+  // Of a shuffle: which lane each of the 32 reads, by the distance and the clamp, and which lanes
+  // are in range; the others keep their own value. Reads are the value, the distance and the clamp;
+  // writes are the result and whether the lane was in range.
+  uint32_t (*sources)(uint32_t by, uint32_t clamp, uint8_t* from) = nullptr;
 };
 
 // Meaning::lanes of a handler that serves every mix of lanes and scalars: bit k of Op::x says that

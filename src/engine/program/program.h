@@ -149,6 +149,7 @@ struct Program {
   std::vector<Site> sites;
   std::vector<ptx::InlinedCall> inlined_calls;  // ptx::SourceLine::call
   uint32_t frame_bytes = 0;
+  uint32_t zero = ~uint32_t{0};  // a scalar that is always 0, where there is one
   // What a new frame starts with: bytes at offset 0 (scratch, constants); everything beyond is
   // zero.
   std::vector<std::byte> image;

@@ -38,7 +38,7 @@ void three(To& to, const Ymm& a, const Ymm& b, const auto& c) {
   to.vpminud(a, b, c), to.vpmaxsd(a, b, c), to.vpmaxud(a, b, c), to.vpsllvd(a, b, c);
   to.vpsrlvd(a, b, c), to.vpsravd(a, b, c), to.vpackusdw(a, b, c), to.vpackuswb(a, b, c);
   to.vcmpps(a, b, c, 3), to.vcmppd(a, b, c, 17), to.vshufps(a, b, c, 0x88);
-  to.vpblendd(a, b, c, 0x90), to.vfmadd132ps(a, b, c), to.vfmadd213ps(a, b, c);
+  to.vpblendd(a, b, c, 0x90), to.vpermd(a, b, c), to.vfmadd132ps(a, b, c), to.vfmadd213ps(a, b, c);
   to.vfmadd231ps(a, b, c), to.vfmadd213pd(a, b, c), to.vfmadd231pd(a, b, c);
 }
 

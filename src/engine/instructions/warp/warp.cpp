@@ -99,6 +99,18 @@ template <Direction kDirection>
   return kDirection == kUp ? wanted >= end : wanted <= end;
 }
 
+// What each lane reads where the distance and the clamp are the same for all of them.
+template <Direction kDirection>
+uint32_t sources_of(uint32_t by, uint32_t clamp, uint8_t* from) {
+  uint32_t in_range = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    uint32_t source;
+    if (reads_from<kDirection>(lane, by, clamp, &source)) in_range |= 1u << lane;
+    from[lane] = static_cast<uint8_t>(source);
+  }
+  return in_range;
+}
+
 bool reads_from(Direction direction, uint32_t lane, uint32_t by, uint32_t clamp, uint32_t* from) {
   switch (direction) {
     case kUp:
@@ -356,7 +368,9 @@ void describe_warp(Meanings& to) {
     for (const Source& from : {s.by, s.clamp, s.members})
       out.reads.push_back({from.offset, 4, from.uniform});
     out.writes = {{op.d, 4}, {s.predicate, 0}};
-    out.is_butterfly = s.direction == kButterfly;
+    constexpr decltype(out.sources) kSources[] = {&sources_of<kUp>, &sources_of<kDown>,
+                                                  &sources_of<kButterfly>, &sources_of<kIndex>};
+    out.sources = kSources[s.direction];
   });
   to.warpwide(&run_active_mask, [](const Op& op, Touched& out) { out.writes = {{op.d, 4}}; });
 }
