@@ -44,8 +44,8 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   // What a header has is the first lane's.
   const bool has_headers = std::any_of(plan.variables.begin(), plan.variables.end(),
                                        [](const Variable& v) { return v.in == Slot::Header; });
-  if (together || has_headers || compares_ends(plan) || plan.phase.stores || plan.calls || plan.exchanges ||
-      has_small(plan) || plan.local_stride || plan.apart)
+  if (together || has_headers || compares_ends(plan) || plan.phase.stores || plan.calls ||
+      plan.exchanges || has_small(plan) || plan.local_stride || plan.apart)
     strips_ = kWarpSize;
   strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
   out_->lanes = strips_ * t_.vector_lanes();

@@ -317,8 +317,7 @@ void Emitter::exchange(const Step& step) {
   const uint32_t to = step.writes[0];
   const std::optional<uint32_t> bits = step.exchange->butterfly();
   const std::vector<Reg> moved = bits ? exchange_bits(step, *bits) : exchange_any(step);
-  for (uint32_t s = 0; s < strips_ && step.reads[0] == to; ++s)
-    t_.copy(result(to, s, 0), moved[s]);
+  for (uint32_t s = 0; s < strips_ && step.reads[0] == to; ++s) t_.copy(result(to, s, 0), moved[s]);
   const uint32_t predicate = step.writes[1];
   if (!plan_.variables[predicate].home && !values_[predicate].is_wanted) return;
   place_of(predicate, 0, 0);

@@ -140,7 +140,7 @@ struct Plan {
   // A branch depends on what a load gets: all lanes have to go through it together, for memory may
   // have changed until others come.
   bool memory_decides = false;
-  bool calls = false;  // some handler: all lanes at once
+  bool calls = false;      // some handler: all lanes at once
   bool exchanges = false;  // lanes, without a handler: all at once too
   // Lanes may disagree at a branch: all go up to it together, and if they do, the interpreter goes
   // on there.

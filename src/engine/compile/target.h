@@ -194,7 +194,8 @@ class Target {
   virtual void exchange(const Reg& to, const Reg& from, uint32_t bits) {
     (void)to, (void)from, (void)bits;
   }
-  // The same from any lane of the vector, by an order of lanes; the lanes whose bits are set from b.
+  // The same from any lane of the vector, by an order of lanes; the lanes whose bits are set from
+  // b.
   virtual void order(const Reg& to, const uint8_t* lanes) { (void)to, (void)lanes; }
   virtual void permute(const Reg& to, const Reg& from, const Reg& order) {
     (void)to, (void)from, (void)order;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a block run? Its warps take turns on one thread; barriers count threads.
+// How does a block run? Its warps take turns on one thread.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -126,6 +126,7 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   number = at.x + uint64_t{of.grid_dim.x} * (at.y + uint64_t{of.grid_dim.y} * at.z);
   if (of.has_barriers) {
     for (Barrier& barrier : barriers) barrier = {};
+    others_at_barrier = 0;
   }
   warp_count = (of.threads_per_block + kWarpSize - 1) / kWarpSize;
   while (warps.size() < warp_count) warps.push_back(std::make_unique<Warp>());
@@ -217,6 +218,7 @@ const Op* start_warp(Block& block, uint32_t index) {
   warp.cluster_parity = 0;
   warp.steps = 0;
   warp.penalties = 0;
+  warp.at_barrier = false;
   if (!warp.copies.empty() || !warp.groups.empty()) {
     warp.copies.clear();
     warp.groups.clear();
@@ -264,6 +266,7 @@ void release_frames(Warp& warp) {
     }
   }
   warp.splits.clear();
+  warp.at_barrier = false;
   if (warp.kernel_frame) warp.worker->release(warp.kernel_frame);
   warp.kernel_frame = nullptr;
 }
@@ -499,6 +502,7 @@ void become(Warp& warp, uint32_t behind, bool ends) {
 bool Block::is_runnable() const {
   for (uint32_t i = 0; i < warp_count; ++i) {
     if (finished[i]) continue;
+    if (i < started && warps[i]->at_barrier && warps[i]->met != meetings) return true;
     for (const Split& split : warps[i]->splits) {
       if (split.wait == Wait::None) return true;
     }
@@ -513,6 +517,7 @@ constexpr uint32_t kRoundsAtOnce = 64;
 // them. One that used up its turn may wait for another block.
 Outcome Block::run() {
   stuck = true;
+  counts_warps = !grid->sink && !cluster;
   for (uint32_t rounds = 0; rounds < kRoundsAtOnce; ++rounds) {
     bool progress = false;
     if (!run_round(&progress)) {
@@ -541,51 +546,6 @@ void Block::abandon() {
     finished[i] = 1;
   }
   started = 0;
-}
-
-void Block::arrive(uint8_t id, uint32_t threads, uint32_t wanted) {
-  Barrier& barrier = barriers[id];
-  barrier.arrived += threads;
-  barrier.wanted = wanted;
-  release_if_complete(id);
-}
-
-namespace {
-
-[[gnu::cold, gnu::noinline]] void watch_completion(const Block& block, uint8_t id,
-                                                   uint32_t wanted) {
-  Actor by;
-  by.block = block.number;
-  block.sync_sink->on(SyncEvent{by, SyncKind::Block, id, wanted, true, true});
-}
-
-}  // namespace
-
-void Block::release_if_complete(uint8_t id) {
-  Barrier& barrier = barriers[id];
-  uint32_t wanted = barrier.wanted ? barrier.wanted : live_threads;
-  if (barrier.arrived == 0 || barrier.arrived < wanted) return;
-  barrier.arrived = 0;
-  barrier.wanted = 0;
-  barrier.result_true = barrier.votes_true;
-  barrier.result_voters = barrier.voters;
-  barrier.votes_true = barrier.voters = 0;
-  if (sync_sink) [[unlikely]]
-    watch_completion(*this, id, wanted);
-  for (uint32_t i = 0; i < started; ++i) {
-    for (Split& split : warps[i]->splits) {
-      if (split.wait == Wait::Barrier && split.barrier == id) split.wait = Wait::None;
-    }
-  }
-}
-
-void Block::threads_exited(uint32_t count) {
-  live_threads -= std::min(count, live_threads);
-  if (cluster) cluster->threads_exited(count);
-  if (!grid->has_barriers) return;
-  for (uint8_t id = 0; id < kBarrierCount; ++id) {
-    if (barriers[id].arrived && !barriers[id].wanted) release_if_complete(id);
-  }
 }
 
 }  // namespace kiln::engine

@@ -48,7 +48,8 @@ struct Group {
 
 void add_waiters(const Block& block, std::map<std::string, Group>* by_place) {
   for (uint32_t i = 0; i < block.started; ++i) {
-    const Warp& warp = *block.warps[i];
+    Warp& warp = *block.warps[i];
+    warp.show_barrier();
     for (const Split& split : warp.splits) {
       const bool behind = split.wait == Wait::Barrier || split.looks == Look::Mbarrier;
       const Op* at = behind ? split.at - 1 : split.at;

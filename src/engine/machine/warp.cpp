@@ -177,10 +177,44 @@ void Warp::run_divergent(const Op* op) {
   }
 }
 
+// A loop that meets a barrier in each round never uses up its turn: the limit is looked at here,
+// and whether the program has got faster, now and then.
+const Op* Warp::pass_barrier() {
+  constexpr uint32_t kMeetings = 64;
+  if (met == block->meetings) return nullptr;
+  at_barrier = false;
+  if (const uint64_t limit = block->grid->settings.step_limit; limit && steps > limit)
+      [[unlikely]] {
+    frame = kernel_frame;
+    registers = frame->data();
+    mask = alive;
+    yield(resume);
+    return nullptr;
+  }
+  if (block->meetings % kMeetings == 0 && block->tiering) [[unlikely]] {
+    frame = kernel_frame;
+    return goes_over(resume);
+  }
+  return resume;
+}
+
+void Warp::show_barrier() {
+  if (!at_barrier) return;
+  at_barrier = false;
+  const Wait wait = met == block->meetings ? Wait::Barrier : Wait::None;
+  if (wait == Wait::Barrier) block->others_at_barrier += kWarpSize;
+  splits.push_back({resume, kFullMask, kernel_frame, wait, 0, 0, 0, false});
+}
+
 Outcome Warp::run(const Op* first) {
   turn = kTurn;
   moved = false;
   size_t yields = 0;
+  if (at_barrier) {
+    event = Event::None;
+    first = pass_barrier();
+    if (!first) return at_barrier ? Outcome::Blocked : Outcome::Faulted;
+  }
   if (first) {
     frame = kernel_frame;
     registers = frame->data();
@@ -188,11 +222,14 @@ Outcome Warp::run(const Op* first) {
     current_penalty = 0;
     pass_sync = false;
     event = Event::None;
-    for (run_alone(first); alive == 0; run_alone(first)) {
+    run_alone(first);
+    if (at_barrier) return Outcome::Blocked;
+    for (; alive == 0; run_alone(first)) {
       first = go_on(*this);
       if (!first) return Outcome::Finished;
       turn = kTurn;
     }
+    if (at_barrier) return Outcome::Blocked;
     if (event == Event::Fault) return Outcome::Faulted;
     if (event == Event::Yield) {
       if (++yields >= splits.size()) return Outcome::Yielded;
@@ -215,6 +252,7 @@ Outcome Warp::run(const Op* first) {
     } else {
       run_divergent(op);
     }
+    if (at_barrier) return Outcome::Blocked;
     if (event == Event::Fault) return Outcome::Faulted;
     if (event == Event::Yield) {
       // What the spinning lanes wait for may well be another lane of this warp: each split has its

@@ -94,9 +94,13 @@ struct Warp {
   bool pass_sync = false;  // the split has waited for its members and may go through
   bool moved = false;  // since run() was called, more happened than waits that found nothing new
   uint64_t looked_at = 0;      // `steps` when a wait last found nothing new
-  const Op* resume = nullptr;  // where the picked split stands
-  const Op* ops = nullptr;     // the first of those that it runs (tiering.h)
-  std::vector<Split> splits;   // all but the current one
+  const Op* resume = nullptr;  // where the picked split stands, or the whole warp at a barrier
+  // All lanes wait at the block's usual barrier, with no split to say so: until Block::meetings
+  // has risen above `met`.
+  bool at_barrier = false;
+  uint32_t met = 0;
+  const Op* ops = nullptr;    // the first of those that it runs (tiering.h)
+  std::vector<Split> splits;  // all but the current one
   uint64_t penalties = 0;
   uint64_t steps = 0;
   std::vector<std::byte> local;  // lane after lane, and a few bytes behind the last
@@ -134,6 +138,8 @@ struct Warp {
 
   // `first`: where a new warp begins, with all its lanes in its kernel's frame.
   Outcome run(const Op* first = nullptr);
+  // As a split that waits, for whoever looks at those.
+  void show_barrier();
   // Handlers of control flow call these and return what they return.
   const Op* diverge(const Op* taken, uint32_t taken_mask, const Op* other);
   const Op* jump_back(const Op* from, const Op* to);
@@ -157,6 +163,8 @@ struct Warp {
 
  private:
   bool pick();
+  // Behind the usual barrier; null: others have not come yet, or the kernel has to end.
+  const Op* pass_barrier();
   // The Op that takes the place of `next`, where the program has got faster since the warp began.
   const Op* goes_over(const Op* next);
   void run_alone(const Op* op);
@@ -203,6 +211,10 @@ struct Block {
   std::byte* shared = nullptr;
   uint64_t shared_bytes = 0;
   Barrier barriers[kBarrierCount];
+  // Warps that come to bar.sync 0 as a whole are only counted (Warp::at_barrier).
+  bool counts_warps = false;
+  uint32_t meetings = 0;           // how often all have met there
+  uint32_t others_at_barrier = 0;  // threads that are there and have a split that says so
   std::vector<std::unique_ptr<Warp>> warps;
   uint32_t warp_count = 0;
   std::vector<uint8_t> finished;  // by warp
@@ -223,6 +235,7 @@ struct Block {
   // may have to run before it goes on.
   Outcome run();
   void arrive(uint8_t barrier, uint32_t threads, uint32_t wanted);
+  void arrive_whole(Warp& warp, const Op* next);
   void release_if_complete(uint8_t barrier);
   void threads_exited(uint32_t count);
   // Gives back the frames of warps that will not run on.

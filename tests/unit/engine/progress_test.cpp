@@ -55,6 +55,58 @@ TEST(Progress, AnEndlessLoopWithABarrierMeetsTheStepLimit) {
   EXPECT_THAT(outcome.text, HasSubstr("Step limit reached"));
 }
 
+// Whole warps, a warp whose lanes come to the barrier at two places, a reduction at the same
+// barrier, and one warp that ends early: each round adds what all threads see of the last one.
+TEST(Progress, WholeAndPartedWarpsMeetAtOneBarrier) {
+  const char* const kRounds = R"(
+    .shared .align 4 .b8 all[512];
+    ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.u32 %r9, all;
+    shl.b32 %r3, %r1, 2; add.u32 %r3, %r3, %r9; st.shared.u32 [%r3], %r1;
+    xor.b32 %r4, %r3, 128; setp.gt.u32 %p1, %r1, 95; setp.eq.u32 %p2, %r1, 70;
+    bar.sync 0;
+    @%p1 bra END;
+    AGAIN:
+    bar.red.popc.u32 %r7, 0, %p2;
+    @%p2 bra ALONE;
+    bar.sync 0;
+    bra MET;
+    ALONE:
+    bar.sync 0;
+    MET:
+    ld.shared.u32 %r5, [%r3]; setp.lt.u32 %p3, %r1, 64;
+    @%p3 ld.shared.u32 %r5, [%r4];
+    bar.sync 0;
+    add.u32 %r5, %r5, %r7; st.shared.u32 [%r3], %r5;
+    add.u32 %r2, %r2, 1; setp.lt.u32 %p4, %r2, 200; @%p4 bra AGAIN;
+    END:
+    ld.shared.u32 %r5, [%r3]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
+    st.global.u32 [%rd1], %r5;
+)";
+  for (const char* compile : {"0", "always"}) {
+    setenv("KILN_ENGINE_COMPILE", compile, 1);
+    Session session(kernel_text("u64 p", kRounds));
+    std::vector<uint32_t> out(128, 0);
+    const LaunchOutcome outcome =
+        session.launch("k", {{2, 1, 1}, {128, 1, 1}}, session.allow(out, "out"));
+    unsetenv("KILN_ENGINE_COMPILE");
+    ASSERT_EQ(outcome.text, "");
+    for (uint32_t i = 0; i < 128; ++i) ASSERT_EQ(out[i], i < 96 ? i + 200 : i) << i;
+  }
+}
+
+TEST(Progress, WholeWarpsThatWaitAtTwoBarriersAreReported) {
+  Session session(
+      kernel_text("u64 p",
+                  "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32;\nbar.sync 0;\n@%p1 bar.sync 1;\n"
+                  "@!%p1 bar.sync 0;\n"));
+  std::vector<uint32_t> state(1, 0);
+  const LaunchOutcome outcome =
+      session.launch("k", {{1, 1, 1}, {96, 1, 1}}, session.allow(state, "state"));
+  EXPECT_THAT(outcome.text, HasSubstr("Barrier deadlock"));
+  EXPECT_THAT(outcome.text, HasSubstr("32 threads wait at barrier 1"));
+  EXPECT_THAT(outcome.text, HasSubstr("64 threads wait at barrier 0"));
+}
+
 // Warp 0 consumes what warp 1 produces, one item at a time, through a flag in shared memory; the
 // consumer runs first.
 TEST(Progress, AProducerAndAConsumerWarpTakeTurns) {

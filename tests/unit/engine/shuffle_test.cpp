@@ -103,11 +103,40 @@ void expect_butterfly(uint32_t by) {
   }
 }
 
+// The same in every direction, of all distances: to another register and in place, and whether the
+// lane was in range.
+void expect_numbers(const std::string& direction, uint32_t clamp) {
+  SCOPED_TRACE(fmt::format("{} {:#x}", direction, clamp));
+  std::string body =
+      "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;"
+      "add.s64 %rd1, %rd1, %rd3; ld.global.u32 %r2, [%rd1];";
+  for (size_t k = 0; k < std::size(kDistances); ++k)
+    body += fmt::format(
+        "mov.u32 %r7, %r2; shfl.sync.{0}.b32 %r3|%p1, %r2, {1}, {2}, -1;"
+        "shfl.sync.{0}.b32 %r7, %r7, {1}, {2}, -1; selp.u32 %r4, 1, 0, %p1; sub.u32 %r7, %r7, %r3;"
+        "mad.lo.u32 %r3, %r3, 2, %r4; add.u32 %r3, %r3, %r7; st.global.u32 [%rd1+{3}], %r3;\n",
+        direction, kDistances[k], clamp, 256 + 256 * k);
+  Session session(kernel_text("u64 out", body));
+  std::vector<uint32_t> out(64 * (1 + std::size(kDistances)));
+  for (uint32_t i = 0; i < 64; ++i) out[i] = i * 77 + 5;
+  const LaunchOutcome outcome =
+      session.launch("k", {{1, 1, 1}, {64, 1, 1}}, session.allow(out, "out"));
+  ASSERT_EQ(outcome.text, "");
+  for (uint32_t i = 0; i < 64; ++i) {
+    for (size_t k = 0; k < std::size(kDistances); ++k) {
+      const Lane read = lane_read(direction, i % 32, kDistances[k], clamp);
+      ASSERT_EQ(out[64 * (k + 1) + i], ((i / 32 * 32 + read.from) * 77 + 5) * 2 + read.in_range)
+          << i << " by " << kDistances[k];
+    }
+  }
+}
+
 void expect_all() {
   for (const char* direction : {"up", "down", "bfly", "idx"}) {
     expect_lanes(direction, true, 0);
     expect_lanes(direction, false, 0);
     expect_lanes(direction, false, 37);
+    for (uint32_t clamp : kClamps) expect_numbers(direction, clamp);
   }
   for (uint32_t by : kDistances) expect_butterfly(by);
 }

@@ -240,6 +240,11 @@ const Op* run_barrier(Warp& warp, const Op* op) {
   // The usual one: bar.sync 0 of all lanes.
   if (op->z && (op->x | op->y) == 0 && warp.mask == kFullMask) [[likely]] {
     const uint32_t id = *warp.lanes<uint32_t>(op->a), wanted = *warp.lanes<uint32_t>(op->b);
+    if ((id | wanted) == 0 && warp.block->counts_warps && warp.splits.empty() &&
+        warp.frame == warp.kernel_frame) [[likely]] {
+      warp.block->arrive_whole(warp, op + 1);
+      return nullptr;
+    }
     if (id < kBarrierCount) {
       warp.moved = true;
       warp.splits.push_back(
