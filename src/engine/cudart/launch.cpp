@@ -182,7 +182,7 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   const uint8_t events = decoded_events(kernel, wanted);
   // Of a short kernel all warps run at once if each is a row, as if rows were narrower.
   const bool rows_are_warps =
-      dim.x == kWarpSize && dim.y > 1 && dim.z == 1 && events == 0 && kernel.runs_straight();
+      dim.x == kWarpSize && dim.y > 1 && events == 0 && kernel.runs_straight();
   const bool fill_warps = !rows_are_warps && (dim.x % kWarpSize == 0 || (dim.y == 1 && dim.z == 1));
   const bool narrow = !fill_warps && dim.x <= kWarpSize && std::has_single_bit(dim.x) &&
                       (dim.z == 1 || uint64_t{dim.x} * dim.y % kWarpSize == 0);

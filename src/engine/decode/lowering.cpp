@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/decode/branches.h"
 #include "engine/decode/control.h"
 #include "engine/decode/fuse.h"
 #include "engine/decode/hoist.h"
@@ -563,6 +564,10 @@ Status Lowering::run() {
   CHECK_OK(declare());
   program_.inlined_calls = body_.inlined_calls;
   CHECK_OK(match_forms());
+  if (variant_.events == 0) {  // whoever watches sees each branch
+    join_branches(body_, matches_);
+    places_.resize(body_.registers.size());
+  }
   count_definitions();
   find_stretches();
   if (variant_.events & kStretchEvents) measure_stretches();

@@ -10,13 +10,15 @@ namespace kiln::engine {
 namespace {
 
 constexpr KilnDim3 kBlocks[] = {{256, 1, 1}, {16, 16, 1}, {8, 16, 1},  {96, 1, 1},
-                                {100, 1, 1}, {32, 4, 1},  {32, 16, 1}, {64, 4, 1}};
+                                {100, 1, 1}, {32, 4, 1},  {32, 16, 1}, {64, 4, 1},
+                                {32, 4, 2},  {8, 8, 4},   {64, 2, 2},  {16, 2, 3}};
 constexpr uint32_t kGrid = 3;  // as run_compiled() launches it
 
 const std::string kIndexOfAll =
     "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;"
     "mov.u32 %r3, %ntid.x; mov.u32 %r4, %ctaid.x; mad.lo.s32 %r5, %r4, %r3, %r2;"
-    "mov.u32 %r6, %tid.y; mad.lo.s32 %r7, %r6, 800, %r5; mul.wide.s32 %rd3, %r7, 4;"
+    "mov.u32 %r29, %tid.y; mov.u32 %r30, %tid.z; mov.u32 %r31, %ntid.y;"
+    "mad.lo.s32 %r6, %r30, %r31, %r29; mad.lo.s32 %r7, %r6, 800, %r5; mul.wide.s32 %rd3, %r7, 4;"
     "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n";
 
 void expect_same(const std::string& body, uint32_t n, uint32_t words = kWords * 4) {
@@ -44,6 +46,38 @@ TEST(CompiledWarps, AreEnteredOnceForABlock) {
     EXPECT_GT(compiled.facts.entered, 0u);
     // The first entry may find no region of memory that is known.
     EXPECT_LE(compiled.facts.entered, kGrid + 2) << "of " << kGrid * 8 << " warps";
+  }
+}
+
+// Of a row, or of the rows of one %tid.z.
+TEST(CompiledWarps, AreEnteredOnceForARowOrASlice) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n", kIndexOfAll +
+                                 "setp.ge.s32 %p1, %r5, %r1; @%p1 bra END; ld.global.f32 %f1, "
+                                 "[%rd4]; ld.global.f32 %f2, [%rd4+4]; add.f32 %f3, %f1, %f2;"
+                                 "mul.f32 %f4, %f3, %f1; st.global.f32 [%rd5], %f4;\nEND: ret;");
+  struct {
+    KilnDim3 block;
+    uint32_t slices;
+  } const cases[] = {{{128, 4, 1}, 4}, {{32, 8, 2}, 2}, {{8, 16, 4}, 4}, {{16, 8, 2}, 2}};
+  for (const auto& [block, slices] : cases) {
+    const Ran compiled = run_compiled(text, block, 1 << 20, "always", 3);
+    EXPECT_EQ(compiled.out, run_compiled(text, block, 1 << 20, "0", 3).out);
+    if (!compiles()) continue;
+    EXPECT_GT(compiled.facts.entered, 0u);
+    EXPECT_LE(compiled.facts.entered, kGrid * slices + 2) << block.x << " x " << block.y;
+  }
+}
+
+TEST(CompiledWarps, ComputeAlongBehindTwoBranches) {
+  for (uint32_t n : {2u, 33u, 47u, 97u, 300u}) {
+    expect_same(
+        "setp.lt.s32 %p1, %r5, 1; setp.lt.s32 %p2, %r6, 1; or.pred %p3, %p1, %p2; @%p3 bra END;"
+        "add.s32 %r8, %r1, -1; setp.ge.s32 %p4, %r5, %r8; @%p4 bra END;"
+        "ld.global.f32 %f1, [%rd4]; ld.global.f32 %f2, [%rd4+4]; ld.global.f32 %f3, [%rd4+-4];"
+        "add.f32 %f4, %f2, %f3; ld.global.f32 %f5, [%rd4+-3200]; add.f32 %f6, %f4, %f5;"
+        "st.global.f32 [%rd5], %f6;\nEND: ret;",
+        n);
   }
 }
 
