@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does arithmetic of f64, and of 8 and 16 bits, become instructions? A strip has two vectors of
-// f64. NaNs from elsewhere would keep bits that depend on the CPU: where there are any, the
-// interpreter goes on (Variable::clean).
+// How does arithmetic of f64, and of 8 and 16 bits, floats among them, become instructions? A strip
+// has two vectors of f64. NaNs from elsewhere would keep bits that depend on the CPU: where there
+// are any, the interpreter goes on (Variable::clean).
 #include <algorithm>
 
 #include "engine/compile/emitter.h"
@@ -99,6 +99,102 @@ bool Emitter::wide_float(const Step& step, uint32_t s) {
     if (to_word) t_.lane_word(result(*step.d, 0, 0), to, 0, 8);
   }
   return true;
+}
+
+// Floats of 16 bits, by way of f32: 24 bits are enough for sums and products of 11 to be rounded
+// once. Of a fused sum the product is exact, and its sum is rounded to odd: where something is
+// lost, the last bit is set, so that the second rounding knows of it.
+
+// A product of bf16 need not be exact where it is very small or large: then the interpreter goes
+// on, if the second rounding would be in doubt.
+void Emitter::sum_to_odd(const Step& step, uint32_t s, const Reg& to,
+                         const std::array<Reg, 3>& from) {
+  constexpr Number kType = Number::F32;
+  const Small small = step.meaning.floats.small;
+  const Reg product = t_.vector(), sum = t_.vector(), seen = t_.vector(), error = t_.vector();
+  t_.binary(Does::Mul, kType, product, from[0], from[1]);
+  if (small == Small::F16 || small == Small::F16x2)
+    t_.binary(Does::Add, kType, sum, product, from[2]);
+  else
+    t_.ternary(Does::Mad, kType, sum, from[0], from[1], from[2]);
+  t_.binary(Does::Sub, kType, seen, sum, product);
+  t_.binary(Does::Sub, kType, error, sum, seen);
+  t_.binary(Does::Sub, kType, error, product, error);
+  t_.binary(Does::Sub, kType, seen, from[2], seen);
+  t_.binary(Does::Add, kType, error, error, seen);
+  const Reg lost = t_.vector();
+  t_.constant(lost, 0, 4);
+  t_.compare(Comparison::Ne, kType, lost, error, lost);  // of infinity: a NaN, and nothing is lost
+  // Toward zero where the sum was rounded away from it, and then to odd.
+  t_.binary(Does::Xor, Number::U32, error, error, sum);
+  t_.shift(Does::ShiftRight, Number::S32, error, error, 31);
+  t_.binary(Does::And, Number::U32, error, error, lost);
+  t_.shift(Does::ShiftRight, Number::U32, lost, lost, 31);
+  t_.binary(Does::Add, Number::U32, to, sum, error);
+  t_.binary(Does::Or, Number::U32, to, to, lost);
+  if (small == Small::F16 || small == Small::F16x2) return;
+  // In doubt: half of a unit, of a product that is not well between the least and the most.
+  const Reg half = t_.vector(), low = t_.vector();
+  t_.shift(Does::ShiftLeft, Number::U32, half, sum, 16);
+  t_.constant(low, 0x80000000u, 4);
+  t_.compare(Comparison::Eq, Number::U32, half, half, low);
+  t_.shift(Does::ShiftLeft, Number::U32, seen, product, 1);
+  t_.constant(low, 0x40000000u, 4);  // twice the bits of 2^-63
+  t_.binary(Does::Sub, Number::U32, seen, seen, low);
+  t_.constant(low, 0xb0000000u, 4);  // up to 2^113
+  t_.compare(Comparison::Ge, Number::U32, seen, seen, low);
+  t_.binary(Does::And, Number::U32, half, half, seen);
+  if (plan_.masked) t_.binary(Does::And, Number::U32, half, half, active(s, 0, 4));
+  t_.jump_if_lanes(half, 0xffffffffu, 4, bail());
+}
+
+bool Emitter::on_parts_of(const Step& step, uint32_t s, uint32_t part, const Reg& to) {
+  const Meaning& m = step.meaning;
+  const Does does = m.floats.does;
+  std::array<Reg, 3> from;
+  const std::optional<uint32_t> operands[] = {step.a, step.b, step.c};
+  for (uint32_t k = 0; k < m.operands; ++k) {
+    from[k] = t_.vector();
+    t_.unpack(m.floats.small, part, from[k], bits_of(*operands[k], s, 0));
+  }
+  if (does == Does::Mad) {
+    sum_to_odd(step, s, to, from);
+    return true;
+  }
+  return m.operands == 1 ? t_.unary(does, Number::F32, to, from[0])
+                         : t_.binary(does, Number::F32, to, from[0], from[1]);
+}
+
+bool Emitter::small_float(const Step& step, uint32_t s) {
+  const Meaning& m = step.meaning;
+  const Variable& d = plan_.variables[*step.d];
+  const Small small = m.floats.small;
+  const bool to_word = d.kept == Kept::Word, converts = m.floats.does == Does::Convert;
+  const Reg to = to_word ? t_.vector() : result(*step.d, s, 0);
+  bool done = true;
+  if (m.type == Number::F32) {
+    t_.unpack(small, 0, to, bits_of(*step.a, s, 0));
+    if (!d.lazy || to_word) t_.canonicalize(to, nan());
+  } else if (converts && is_pair(small)) {  // of two numbers: the second is the low one
+    const Small one = small == Small::F16x2 ? Small::F16 : Small::Bf16;
+    const Reg high = t_.vector(), low = t_.vector();
+    t_.pack(one, high, {vector_of(*step.a, s, 0), Reg()});
+    t_.pack(one, low, {vector_of(*step.b, s, 0), Reg()});
+    t_.shift(Does::ShiftLeft, Number::U32, high, high, 16);
+    t_.binary(Does::Or, Number::U32, to, high, low);
+  } else if (converts) {
+    t_.pack(small, to, {vector_of(*step.a, s, 0), Reg()});
+  } else {
+    std::array<Reg, 2> parts{t_.vector(), is_pair(small) ? t_.vector() : Reg()};
+    for (uint32_t part = 0; part < (is_pair(small) ? 2 : 1); ++part) {
+      const Target::Mark mark = t_.mark();
+      done &= on_parts_of(step, s, part, parts[part]);
+      t_.release(mark);
+    }
+    t_.pack(small, to, parts);
+  }
+  if (done && to_word) t_.lane_word(result(*step.d, 0, 0), to, 0, 4);
+  return done;
 }
 
 // Values of 8 and 16 bits: each has a lane of 32 bits whose upper half is zero, so that operations

@@ -48,7 +48,11 @@ bool Emitter::one(const Step& step) {
     compare_ends(step);
     return true;
   }
-  const bool real = is_real(step.meaning.type) || is_real(step.meaning.from);
+  // What has no instructions on general registers is done in a lane.
+  const Does does = step.meaning.does;
+  const bool real = is_real(step.meaning.type) || is_real(step.meaning.from) ||
+                    does == Does::Small || does == Does::Divide || does == Does::Remainder ||
+                    does == Does::MulHigh || does == Does::Absolute;
   const bool moves = step.meaning.does == Does::Copy || step.meaning.does == Does::Spread ||
                      step.meaning.does == Does::Select;
   const bool is_small =
@@ -338,14 +342,18 @@ bool Emitter::on_vectors(const Step& step) {
   take_over_sum(step);
   if (is_wide_arithmetic(step.meaning)) expect_operands(step);
   const std::vector<uint32_t> spread = spread_words(step);
+  const bool rounds = step.meaning.does == Does::Rounded;
+  if (rounds) t_.round(step.op.imm);
   for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
     const Target::Mark mark = t_.mark();
-    const bool done = is_small_step(step) && !wide ? small_step(step, s)
-                      : wide                       ? wide_step(step, s)
-                                                   : vector_step(step, s);
+    const bool done = step.meaning.does == Does::Small ? small_float(step, s)
+                      : is_small_step(step) && !wide   ? small_step(step, s)
+                      : wide                           ? wide_step(step, s)
+                                                       : vector_step(step, s);
     if (!done) return false;
     t_.release(mark);
   }
+  if (rounds) t_.round_as_before();
   for (uint32_t index : spread) values_[index].splat = Reg();
   return true;
 }
@@ -365,6 +373,43 @@ std::vector<uint32_t> Emitter::spread_words(const Step& step) {
     out.push_back(*from);
   }
   return out;
+}
+
+// What is subnormal as zero, unless there is no such lane.
+Reg Emitter::flushed_of(uint32_t index, uint32_t s) {
+  const Variable& v = plan_.variables[index];
+  const Reg reg = vector_of(index, s, 0);
+  const bool is_normal =
+      v.is_constant && ((v.constant & 0x7f800000u) != 0 || (v.constant & 0x7fffffffu) == 0);
+  if (v.flushed || is_normal) return reg;
+  Reg normal = t_.vector();
+  t_.flush(normal, reg);
+  return normal;
+}
+
+bool Emitter::float_step(const Step& step, uint32_t s, const Reg& to) {
+  const Meaning& m = step.meaning;
+  const bool rounds = m.does == Does::Rounded;
+  const Does does = rounds ? m.floats.does : m.does;
+  const uint32_t operands = !rounds ? m.operands : does == Does::Mad ? 3 : 2;
+  const bool flushes = m.floats.flushes || (rounds && step.op.x);
+  const bool saturates = m.floats.saturates || (rounds && step.op.y);
+  const bool picks = does == Does::Min || does == Does::Max;
+  // A power of what is subnormal is 1 anyway.
+  const bool flushes_operands = flushes && does != Does::PowerOfTwo;
+  const auto operand = [&](const std::optional<uint32_t>& from) {
+    return flushes_operands ? flushed_of(*from, s)
+           : picks          ? quiet_of(*from, s)
+                            : vector_of(*from, s, 0);
+  };
+  const Reg a = operand(step.a);
+  const bool done = operands == 1 ? t_.unary(does, m.type, to, a)
+                    : operands == 2
+                        ? t_.binary(does, m.type, to, a, operand(step.b))
+                        : t_.ternary(does, m.type, to, a, operand(step.b), operand(step.c));
+  if (flushes) t_.flush(to, to);
+  if (saturates) t_.unary(Does::Saturate, m.type, to, to);
+  return done;
 }
 
 bool Emitter::vector_step(const Step& step, uint32_t s) {
@@ -389,14 +434,7 @@ bool Emitter::vector_step(const Step& step, uint32_t s) {
     done = t_.convert(m.type, m.from, to,
                       from_bits ? bits_of(*step.a, s, 0) : vector_of(*step.a, s, 0));
   } else if (m.type == Number::F32) {
-    const bool picks = m.does == Does::Min || m.does == Does::Max;
-    const auto operand = [&](const std::optional<uint32_t>& from) {
-      return picks ? quiet_of(*from, s) : vector_of(*from, s, 0);
-    };
-    const Reg a = operand(step.a);
-    done = m.operands == 1   ? t_.unary(m.does, m.type, to, a)
-           : m.operands == 2 ? t_.binary(m.does, m.type, to, a, operand(step.b))
-                             : t_.ternary(m.does, m.type, to, a, operand(step.b), operand(step.c));
+    done = float_step(step, s, to);
     if (!d.lazy || to_word) t_.canonicalize(to, nan());
   } else {
     const Reg a = bits_of(*step.a, s, 0);
@@ -509,7 +547,9 @@ bool Emitter::compare(const Step& step, uint32_t s) {
   if (bytes_of(m.type) == 4) {
     const bool real = m.type == Number::F32;
     const auto operand = [&](uint32_t from) {
-      return real ? vector_of(from, s, 0) : bits_of(from, s, 0);
+      return m.floats.flushes ? flushed_of(from, s)
+             : real           ? vector_of(from, s, 0)
+                              : bits_of(from, s, 0);
     };
     t_.compare(m.comparison, m.type, to, operand(*step.a), operand(*step.b));
     return true;

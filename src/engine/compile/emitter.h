@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -115,6 +116,8 @@ class Emitter {
   bool wide_step(const Step& step, uint32_t strip);
   void mul_wide(const Step& step, uint32_t strip, uint32_t half, const Reg& to);
   bool compare(const Step& step, uint32_t strip);
+  bool float_step(const Step& step, uint32_t strip, const Reg& to);
+  Reg flushed_of(uint32_t variable, uint32_t strip);
   void check_widening(const Step& step, bool is_signed);
   struct Ends {
     Reg least, most;  // as numbers of 64 bits
@@ -131,6 +134,11 @@ class Emitter {
   void expect_operands(const Step& step);
   bool convert_wide(const Step& step, uint32_t s);
   bool wide_float(const Step& step, uint32_t s);
+
+  // emit_numbers.cpp, of floats of 16 bits
+  bool small_float(const Step& step, uint32_t strip);
+  bool on_parts_of(const Step& step, uint32_t strip, uint32_t part, const Reg& to);
+  void sum_to_odd(const Step& step, uint32_t strip, const Reg& to, const std::array<Reg, 3>& from);
 
   // emit_numbers.cpp, of 8 and 16 bits
   int64_t frame_place(uint32_t variable, uint32_t strip) const {

@@ -313,6 +313,9 @@ void RegistersX64::encode_vex(const Note& note) {
     case Form::VmiE:
       v = note.reg[0], r = how.extra;
       break;
+    case Form::ME:
+      r = how.extra;
+      break;
     case Form::Gather:
       v = note.reg[2];
       break;

@@ -195,7 +195,7 @@ bool Planner::read_warpwide(Step& step) {
   for (const Touched::Part& part : touched.writes) {
     auto variable = write(part.slot, slot_of(part), bytes_of_part(part), step.index);
     if (!variable) return false;
-    plan_.variables[*variable].arithmetic = false;
+    plan_.variables[*variable].arithmetic = plan_.variables[*variable].flushed = false;
     step.writes.push_back(*variable);
   }
   step.d = step.writes.front();
@@ -298,6 +298,7 @@ bool Planner::read_step(Step& step) {
   if (!step.d) return false;
   Variable& d = plan_.variables[*step.d];
   d.arithmetic &= is_float_arithmetic(m);
+  d.flushed &= m.floats.flushes;
   return true;
 }
 

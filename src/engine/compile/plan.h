@@ -44,6 +44,7 @@ struct Variable {
   bool real = false;       // arithmetic of f32 or f64 reads it
   bool lazy = false;       // its NaNs are made canonical where their bits can be seen
   bool quiet = false;      // its NaNs are quiet
+  bool flushed = true;     // f32: no lane is subnormal
   bool blended = false;    // written for the lanes that run alone
   bool clean = false;      // f64: all its NaNs have the bits that arithmetic gives them
   bool counted = false;    // f64 arithmetic reads it

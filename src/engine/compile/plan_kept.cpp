@@ -12,6 +12,10 @@ namespace kiln::engine {
 bool is_float_arithmetic(const Meaning& m) {
   if (m.type != Number::F32) return false;
   switch (m.does) {
+    case Does::PowerOfTwo:
+    case Does::DivideNearly:
+    case Does::Rounded:
+    case Does::Small:
     case Does::Add:
     case Does::Sub:
     case Does::Mul:
@@ -235,7 +239,7 @@ Variable Planner::result_of(const Step& step) {
   const Variable *a = var(step.a), *b = var(step.b), *c = var(step.c);
   Variable out;
   const bool one = is_one(a) && is_one(b) && is_one(c);
-  const bool real = is_real(m.type) || is_real(m.from);
+  const bool real = is_real(m.type) || is_real(m.from) || m.does == Does::Small;
   out.kept = Kept::Vector;
   switch (m.does) {
     case Does::Load:
@@ -389,15 +393,17 @@ void Planner::find_lazy() {
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
     Variable& v = plan_.variables[i];
     v.quiet = v.written && v.arithmetic && !v.input;
+    v.flushed &= v.written && !v.input;
     v.lazy = v.written && v.arithmetic && v.in != Slot::Predicate && !v.blended &&
              (!v.input || is_assigned_at_exits(i));
   }
   for (const Step& step : plan_.steps) {
-    // These change a sign and leave a signaling NaN one.
-    if (step.meaning.does == Does::Negate || step.meaning.does == Does::Absolute)
+    // These change a sign or the place of bits, and leave a signaling NaN one.
+    const Does does = step.meaning.does;
+    if (does == Does::Negate || does == Does::Absolute || does == Does::Small)
       plan_.variables[*step.d].quiet = false;
     if (is_float_arithmetic(step.meaning) || step.meaning.does == Does::Compare) continue;
-    if (step.meaning.does == Does::Convert && step.meaning.from == Number::F32 &&
+    if ((does == Does::Convert || does == Does::Small) && step.meaning.from == Number::F32 &&
         step.meaning.type != Number::F64)
       continue;
     for (const auto& from : {step.a, step.b, step.c}) {

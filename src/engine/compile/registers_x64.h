@@ -81,6 +81,7 @@ struct alignas(16) EncodingX64 {
     Rmv,   // sizes of general registers, as the next one
     VmE,   // the field r is a part of the opcode
     VmiE,  // of vectors
+    ME,    // memory alone
     Gather,
     // Of general registers.
     Alu,  // the field r of the form with a number is `extra`

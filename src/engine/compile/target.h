@@ -8,6 +8,7 @@
 
 #include <asmjit/core.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -47,6 +48,8 @@ struct Pass {
   uint32_t followers, left;
   // Of code whose lanes go apart: those that wait at each of its places, and those that run.
   uint32_t waiting[kMostPlaces], here;
+  // How the CPU rounds: as it did before, and now (Target::round).
+  uint32_t rounded, rounds;
   // Where code that goes from lane to lane in a loop puts addresses, values and results.
   alignas(64) std::byte scratch[kWarpSize * (8 + 8 + 8)];
   // And values that have no register (registers_x64.h).
@@ -226,6 +229,19 @@ class Target {
   virtual void canonicalize(Reg value, Reg nan) = 0;             // NaNs of f32 become `nan`
   // NaNs that f64 arithmetic made, as a GPU has them; where the CPU's are the same, nothing.
   virtual void canonicalize_wide(const Reg&) {}
+  // Of a CPU for which instructions/meanings.cpp keeps such meanings: what is subnormal as zero;
+  virtual void flush(const Reg& to, const Reg& a) { (void)to, (void)a; }
+  // how the CPU rounds, as a number of <cfenv>, until it does so as before;
+  virtual void round(int64_t how) { (void)how; }
+  virtual void round_as_before() {}
+  // a vector of f32 of those that a register holds, and back: of a pair there are two of them, with
+  // the lanes in an order of this CPU's own. NaNs become nan_of(), and then as a GPU has them.
+  virtual void unpack(Small small, uint32_t part, const Reg& to, const Reg& a) {
+    (void)small, (void)part, (void)to, (void)a;
+  }
+  virtual void pack(Small small, const Reg& to, const std::array<Reg, 2>& parts) {
+    (void)small, (void)to, (void)parts;
+  }
   // f64 to 32 bits, of both halves of a strip, and back; integers are truncated.
   virtual bool from_double(Number to_type, Reg to, Reg low, Reg high) = 0;
   virtual bool to_double(Number from, bool high, Reg to, Reg a) = 0;

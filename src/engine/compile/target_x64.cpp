@@ -171,8 +171,15 @@ bool X64::unary(Does does, Number type, Reg to, Reg a) {
     bytes_of(type) == 8 ? cc_.vpsubq(d, zero, s) : cc_.vpsubd(d, zero, s);
     return true;
   }
+  if (does == Does::Absolute && type == Number::S32) {
+    cc_.vpabsd(d, s);
+    return true;
+  }
   if (type != Number::F32) return false;
   switch (does) {
+    case Does::PowerOfTwo:
+      power_of_two(d, s);
+      return true;
     case Does::Negate:
       cc_.vxorps(d, s, everywhere(0x80000000u));
       return true;
@@ -293,8 +300,16 @@ bool X64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
         real ? cc_.vmulps(d, l, r) : cc_.vpmulld(d, l, r);
       return true;
     case Does::Divide:
-      if (!real) return false;
-      cc_.vdivps(d, l, r);
+    case Does::Remainder:
+      if (wide) return false;
+      real ? (void)cc_.vdivps(d, l, r) : divide_integers(does, type, to, a, b);
+      return true;
+    case Does::DivideNearly:
+      divide_nearly(d, l, r);
+      return true;
+    case Does::MulHigh:
+      if (wide) return false;
+      multiply_high(type, d, l, r);
       return true;
     case Does::Min:
       if (real || wide)
@@ -435,7 +450,7 @@ uint32_t least_row_lanes() { return 8; }
 
 bool has_target() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi2");
+         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
 }
 
 std::unique_ptr<Target> make_target() { return has_target() ? std::make_unique<X64>() : nullptr; }

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <vector>
 
 #include "engine/compile/generator.h"
@@ -243,6 +244,20 @@ class X64 final : public Target {
     cc_.vcmpps(is_nan, v(value), v(value), static_cast<int>(x86::VCmpImm::kUNORD_Q));
     cc_.vblendvps(v(value), v(value), v(nan), is_nan);
   }
+  // Of a magnitude below the least normal number the sign alone is left.
+  void flush(const Reg& to, const Reg& a) override {
+    Ymm least = temporary();
+    cc_.vandps(least, v(a), everywhere(0x7fffffffu));
+    cc_.vcmpps(least, least, everywhere(0x00800000u), static_cast<int>(x86::VCmpImm::kLT_OQ));
+    cc_.vandps(least, least, everywhere(0x7fffffffu));
+    cc_.vandnps(v(to), least, v(a));
+  }
+  void round(int64_t how) override;
+  void round_as_before() override {
+    cc_.vldmxcsr(at(pass(), static_cast<int64_t>(offsetof(Pass, rounded))));
+  }
+  void unpack(Small small, uint32_t part, const Reg& to, const Reg& a) override;
+  void pack(Small small, const Reg& to, const std::array<Reg, 2>& parts) override;
   bool from_double(Number to_type, Reg to, Reg low, Reg high) override;
   bool to_double(Number from, bool high, Reg to, Reg a) override;
   void bits_to_mask(Reg to, Reg word, uint32_t first) override;
@@ -343,6 +358,12 @@ class X64 final : public Target {
   void pick(bool least, Number type, const Reg& to, const Reg& a, const Reg& b);
   void compare_integers(Comparison comparison, Number type, const Reg& to, const Reg& a,
                         const Reg& b);
+  void power_of_two(const Ymm& to, const Ymm& a);
+  void power_of_two_wide(const Ymm& x);
+  void divide_nearly(const Ymm& to, const Ymm& a, const Ymm& b);
+  void divide_integers(Does does, Number type, const Reg& to, const Reg& a, const Reg& b);
+  void multiply_high(Number type, const Ymm& to, const Ymm& a, const Ymm& b);
+  Ymm round_to_bf16(const Ymm& value);
   bool unary_wide(Does does, const Ymm& to, const Ymm& a);
   bool binary_wide(Does does, const Ymm& to, const Ymm& a, const Ymm& b);
   void move_right_wide(const Ymm& to, const Ymm& a, uint32_t by);

@@ -110,6 +110,13 @@ constexpr How plain(uint32_t id, Form form, uint8_t opcode, uint8_t reads = 0) {
   return how;
 }
 
+// One operand, in memory.
+constexpr How memory(uint32_t id, uint8_t extra) {
+  How how = plain(id, Form::ME, 0xae);
+  how.extra = extra;
+  return how;
+}
+
 constexpr How kVectorHows[] = {
     constant(pure(rvm(Inst::kIdVpxor, 1, 1, 0xef))),
     constant(rvm(Inst::kIdVxorps, 0, 1, 0x57)),
@@ -173,6 +180,7 @@ constexpr How kVectorHows[] = {
     rm(Inst::kIdVcvtdq2ps, 0, 1, 0x5b),
     rm(Inst::kIdVcvttps2dq, 2, 1, 0x5b),
     rm(Inst::kIdVcvtps2pd, 0, 1, 0x5a),
+    rm(Inst::kIdVcvtph2ps, 1, 2, 0x13),
     rm(Inst::kIdVcvtpd2ps, 1, 1, 0x5a),
     rm(Inst::kIdVcvttpd2dq, 1, 1, 0xe6),
     rm(Inst::kIdVcvtdq2pd, 2, 1, 0xe6),
@@ -191,6 +199,8 @@ constexpr How kVectorHows[] = {
     never_folds(rm(Inst::kIdVmovmskps, 0, 1, 0x50)),
     only_reads(rm(Inst::kIdVptest, 1, 2, 0x17)),
     rm(Inst::kIdVroundps, 1, 3, 0x08, Form::RmI),
+    rm(Inst::kIdVroundpd, 1, 3, 0x09, Form::RmI),
+    rm(Inst::kIdVpabsd, 1, 2, 0x1e),
     wide(rm(Inst::kIdVpermq, 1, 3, 0x00, Form::RmI)),
     vm_i(Inst::kIdVpslld, 0x72, 6),
     vm_i(Inst::kIdVpsrld, 0x72, 2),
@@ -199,6 +209,7 @@ constexpr How kVectorHows[] = {
     vm_i(Inst::kIdVpsrlq, 0x73, 2),
     mr_i(Inst::kIdVextracti128, 0x39),
     mr_i(Inst::kIdVextractf128, 0x19),
+    mr_i(Inst::kIdVcvtps2ph, 0x1d),
     mr_i(Inst::kIdVpextrb, 0x14),
     mr_i(Inst::kIdVpextrw, 0x15),  // to memory
     mr_i(Inst::kIdVpextrd, 0x16),
@@ -209,6 +220,8 @@ constexpr How kVectorHows[] = {
     gather(Inst::kIdVpgatherdd, 0x90),
     gather(Inst::kIdVpgatherqd, 0x91),
     wide(gather(Inst::kIdVpgatherqq, 0x91)),
+    memory(Inst::kIdVldmxcsr, 2),
+    memory(Inst::kIdVstmxcsr, 3),
     plain(Inst::kIdVzeroupper, Form::None, 0x77),
 };
 

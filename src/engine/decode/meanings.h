@@ -29,7 +29,7 @@ constexpr Number number_of() {
 class Meanings {
  public:
   // Some hundred calls: not inline.
-  void add(Handler handler, Meaning meaning);
+  void add(Handler handler, Meaning meaning, const OfFloats& floats = {});
   const Meaning* find(Handler handler) const {
     auto found = rows_.find(handler);
     return found == rows_.end() ? nullptr : &found->second;
@@ -48,38 +48,38 @@ class Meanings {
     add(handler, meaning);
   }
   template <class F, class D, class A = D>
-  void unary(Does does) {
+  void unary(Does does, const OfFloats& floats = {}) {
     for (uint8_t lanes : {0, 1}) {
-      add(unary_handler<F, D, A>({0, lanes == 0}),
-          {does, number_of<D>(), number_of<A>(), 1, lanes});
+      add(unary_handler<F, D, A>({0, lanes == 0}), {does, number_of<D>(), number_of<A>(), 1, lanes},
+          floats);
     }
   }
   template <class F, class D, class A = D, class B = A>
-  void binary(Does does) {
+  void binary(Does does, const OfFloats& floats = {}) {
     if constexpr (kIsRare<F, A>) {
       add(binary_handler<F, D, A, B>({0, true}, {0, true}),
-          {does, number_of<D>(), number_of<A>(), 2, 0});
+          {does, number_of<D>(), number_of<A>(), 2, 0}, floats);
       add(binary_handler<F, D, A, B>({0, false}, {0, false}),
-          {does, number_of<D>(), number_of<A>(), 2, kMixedLanes});
+          {does, number_of<D>(), number_of<A>(), 2, kMixedLanes}, floats);
       return;
     }
     for (uint8_t lanes = 0; lanes < 4; ++lanes) {
       add(binary_handler<F, D, A, B>({0, !(lanes & 1)}, {0, !(lanes & 2)}),
-          {does, number_of<D>(), number_of<A>(), 2, lanes});
+          {does, number_of<D>(), number_of<A>(), 2, lanes}, floats);
     }
   }
   template <class F, class D, class A = D, class C = A>
-  void ternary(Does does) {
+  void ternary(Does does, const OfFloats& floats = {}) {
     if constexpr (kIsRare<F, A>) {
       add(ternary_handler<F, D, A, C>({0, true}, {0, true}, {0, true}),
-          {does, number_of<D>(), number_of<A>(), 3, 0});
+          {does, number_of<D>(), number_of<A>(), 3, 0}, floats);
       add(ternary_handler<F, D, A, C>({0, false}, {0, false}, {0, false}),
-          {does, number_of<D>(), number_of<A>(), 3, kMixedLanes});
+          {does, number_of<D>(), number_of<A>(), 3, kMixedLanes}, floats);
       return;
     }
     for (uint8_t lanes = 0; lanes < 8; ++lanes) {
       add(ternary_handler<F, D, A, C>({0, !(lanes & 1)}, {0, !(lanes & 2)}, {0, !(lanes & 4)}),
-          {does, number_of<D>(), number_of<A>(), 3, lanes});
+          {does, number_of<D>(), number_of<A>(), 3, lanes}, floats);
     }
   }
 

@@ -8,6 +8,30 @@
 namespace kiln::engine {
 namespace {
 
+#if defined(__x86_64__)
+constexpr bool kMakesAll = true;
+#else
+constexpr bool kMakesAll = false;
+#endif
+
+// Has only one of the compiler's CPUs instructions for it?
+bool is_made_by_some(const Meaning& meaning) {
+  switch (meaning.does) {
+    case Does::PowerOfTwo:
+    case Does::DivideNearly:
+    case Does::Rounded:
+    case Does::Small:
+    case Does::Remainder:
+    case Does::MulHigh:
+      return true;
+    case Does::Divide:
+    case Does::Absolute:
+      return !is_real(meaning.type);
+    default:
+      return meaning.floats.flushes || meaning.floats.saturates;
+  }
+}
+
 std::unique_ptr<const Meanings> describe_all() {
   auto all = std::make_unique<Meanings>();
   describe_float(*all);
@@ -28,7 +52,14 @@ std::unique_ptr<const Meanings> describe_all() {
 
 }  // namespace
 
-void Meanings::add(Handler handler, Meaning meaning) { rows_.emplace(handler, meaning); }
+void Meanings::add(Handler handler, Meaning meaning, const OfFloats& floats) {
+  meaning.floats = floats;
+  if (!kMakesAll && is_made_by_some(meaning)) {  // the handler is called
+    meaning.does = Does::Lanewise;
+    meaning.floats = {};
+  }
+  rows_.emplace(handler, meaning);
+}
 
 // Not a static of the function: if a thread forks while another one makes it, the child would wait
 // for a thread that it does not have. Two threads may both make it; one of them is used.

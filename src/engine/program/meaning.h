@@ -25,6 +25,10 @@ enum class Does : uint8_t {
   Root,
   Reciprocal,
   ReciprocalRoot,  // computed in f64
+  PowerOfTwo,      // as numbers/exponential.h has it
+  DivideNearly,    // div.approx
+  Rounded,         // Op::imm says how; what is done is in Meaning::floats, and so on for Small:
+  Small,           // arithmetic of f16 and bf16, by way of f32, and conversions to and from those
   CopySign,        // the sign of a, the rest of b
   Saturate,        // to 0 and 1; a NaN is 0
   Nearest,         // integers of f32
@@ -39,7 +43,9 @@ enum class Does : uint8_t {
   ShiftRight,
   FunnelLeft,  // of b and a, which is the low half; by c, modulo 32
   FunnelRight,
-  MulWide,  // `from` is what is multiplied
+  Remainder,  // of integers of 32 bits
+  MulHigh,    // the same: the upper half of the product
+  MulWide,    // `from` is what is multiplied
   MadWide,
   Convert,
   Compare,
@@ -78,6 +84,19 @@ constexpr bool is_small(Number number) { return number >= Number::U16; }
 
 constexpr bool is_real(Number number) { return number == Number::F32 || number == Number::F64; }
 
+// Floats of 16 bits: one in a register of 16, or two in one of 32.
+enum class Small : uint8_t { None, F16, Bf16, F16x2, Bf16x2 };
+
+constexpr bool is_pair(Small small) { return small == Small::F16x2 || small == Small::Bf16x2; }
+
+// What else is to be known of arithmetic of floats.
+struct OfFloats {
+  Does does = Does::Add;      // of Does::Rounded and Does::Small
+  Small small = Small::None;  // of Does::Small
+  bool flushes = false;       // of f32: what is subnormal is 0, as an operand and as a result
+  bool saturates = false;     // the same: the result is between 0 and 1
+};
+
 // As comparisons.h names them.
 enum class Comparison : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
 
@@ -109,6 +128,7 @@ struct Meaning {
   Comparison comparison = Comparison::Eq;
   uint8_t headers = 0;        // bit k: operand k is a header of affine.h
   Does combines = Does::Add;  // of Does::Atomic; Op::y: d is what was there before
+  OfFloats floats = {};
   void (*touches)(const Op& op, Touched& out) = nullptr;  // of Does::Warpwide
 };
 

@@ -46,6 +46,7 @@ template <class To>
 void two(To& to, const Ymm& a, const auto& b) {
   to.vmovaps(a, b), to.vmovups(a, b), to.vsqrtps(a, b), to.vsqrtpd(a, b), to.vcvtdq2ps(a, b);
   to.vcvttps2dq(a, b), to.vptest(a, b), to.vroundps(a, b, 9), to.vpermq(a, b, 0xd8);
+  to.vroundpd(a, b, 11), to.vpabsd(a, b);
 }
 
 template <class To>
@@ -53,6 +54,7 @@ void narrow(To& to, const Ymm& a, const auto& b) {
   to.vbroadcastss(a, b), to.vbroadcastsd(a, b), to.vpbroadcastd(a, b), to.vpbroadcastq(a, b);
   to.vpmovsxbd(a, b), to.vpmovsxwd(a, b), to.vpmovsxdq(a, b), to.vpmovzxbd(a, b);
   to.vpmovzxwd(a, b), to.vpmovzxdq(a, b), to.vcvtps2pd(a, b), to.vcvtdq2pd(a, b);
+  to.vcvtph2ps(a, b);
 }
 
 template <class To>
@@ -73,6 +75,7 @@ void vectors(To& to, const Names& n) {
   to.vpextrd(from, a.xmm(), 2), to.vpextrq(from, a.xmm(), 0);
   to.vpextrb(from, a.xmm(), 12), to.vpextrw(from, a.xmm(), 6);
   to.vmaskmovps(from, a, b), to.vmaskmovpd(from, a, b), to.vpmaskmovd(a, b, from);
+  to.vcvtps2ph(a.xmm(), b, 0), to.vldmxcsr(from), to.vstmxcsr(from);
   to.vzeroupper();
   const Mem apart = x86::ptr(q, d, 0, 1234), far = x86::ptr(q, d, 0, 8);
   to.vpgatherdd(a, apart, b), to.vpgatherqq(a, far, b);

@@ -153,7 +153,9 @@ class Writer {
                                  "rcp.approx.ftz.f32",  "lg2.approx.f32",  "cvt.rzi.ftz.f32.f32",
                                  "cvt.ftz.sat.f32.f32", "sqrt.approx.f32", "sin.approx.f32"};
     static const char* kFunnel[] = {"shf.l.wrap", "shf.r.wrap", "shf.l.clamp", "shf.r.clamp"};
-    switch (pick(5)) {
+    static const char* kTwo[] = {"add.ftz",    "mul.rn.sat", "div.approx.ftz", "mul.ftz",
+                                 "sub.rn.ftz", "max.ftz",    "div.approx"};
+    switch (pick(6)) {
       case 0:
         return line("{} {}, {}", kOne[pick(12)], f(), f());
       case 1:
@@ -163,8 +165,29 @@ class Writer {
         return line("copysign.f32 {}, {}, {}", f(), f(), f_or_number());
       case 3:
         return line("fma.{}.f32 {}, {}, {}, {}", pick(2) ? "rm" : "rz", f(), f(), f(), f());
+      case 4:
+        return small_operation();
       default:
-        return line("{}.f32 {}, {}, {}", pick(2) ? "add.ftz" : "mul.rn.sat", f(), f(), f());
+        return line("{}.f32 {}, {}, {}", kTwo[pick(7)], f(), f(), f_or_number());
+    }
+  }
+
+  // Floats of 16 bits.
+  void small_operation() {
+    static const char* kTwo[] = {"add", "sub", "mul", "min", "max"};
+    const char* type = pick(2) ? "f16" : "bf16";
+    switch (pick(4)) {
+      case 0:
+        return line("{}.{}x2 {}, {}, {}", kTwo[pick(5)], type, r(), r(), r());
+      case 1:
+        return line("fma.rn.{}x2 {}, {}, {}, {}", type, r(), r(), r(), r());
+      case 2:
+        return line("cvt.rn.{}x2.f32 {}, {}, {}", type, r(), f(), f());
+      default:
+        return line(
+            "mov.b32 {{%rs1, %rs2}}, {}; cvt.f32.{} {}, %rs1; fma.rn.{} %rs2, %rs1, %rs2, %rs2; "
+            "cvt.rn.{}.f32 %rs1, {}; mov.b32 {}, {{%rs2, %rs1}}",
+            r(), type, f(), type, type, f(), r());
     }
   }
 
@@ -205,7 +228,7 @@ class Writer {
                     pick(2)   ? "mul.hi.u32"
                     : pick(2) ? "div.s32"
                               : "rem.u32",
-                    r(), r(), r());
+                    r(), r(), r_or_number());
     }
   }
 

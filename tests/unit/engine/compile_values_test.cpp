@@ -100,19 +100,100 @@ TEST(CompiledValues, SmallIntegers) {
 
 TEST(CompiledValues, SmallFloats) {
   for (const char* what :
-       {"add.f16 %h3, %h1, %h2;", "mul.bf16 %h3, %h1, %h2;", "fma.rn.f16 %h3, %h1, %h2, %h4;",
-        "fma.rn.bf16 %h3, %h1, %h2, %h4;", "fma.rn.f16 %h3, %h1, %h1, %h2;",
+       {"add.f16 %h3, %h1, %h2;",
+        "mul.bf16 %h3, %h1, %h2;",
+        "fma.rn.f16 %h3, %h1, %h2, %h4;",
+        "fma.rn.bf16 %h3, %h1, %h2, %h4;",
+        "fma.rn.f16 %h3, %h1, %h1, %h2;",
         "cvt.f32.f16 %x1, %h1; cvt.rn.bf16.f32 %h3, %x1;",
         "cvt.f32.f16 %x1, %h1; mul.f32 %x1, %x1, %x1; cvt.rn.f16.f32 %h3, %x1;",
         "mov.b32 %r7, {%h1, %h2}; fma.rn.f16x2 %r7, %r7, %r10, %r7; mov.b32 {%h3, %h5}, %r7;",
-        "mov.b32 %r7, {%h1, %h2}; fma.rn.bf16x2 %r7, %r10, %r7, %r7; mov.b32 {%h5, %h3}, %r7;"}) {
+        "mov.b32 %r7, {%h1, %h2}; fma.rn.bf16x2 %r7, %r10, %r7, %r7; mov.b32 {%h5, %h3}, %r7;",
+        "sub.f16 %h3, %h1, %h2;",
+        "add.bf16 %h3, %h1, %h2;",
+        "min.f16 %h3, %h1, %h2;",
+        "max.bf16 %h3, %h1, %h2;",
+        "neg.f16 %h3, %h1;",
+        "abs.bf16 %h3, %h1;",
+        "fma.rn.f16 %h3, %h1, %h2, %h1;",
+        "fma.rn.bf16 %h3, %h1, %h2, %h1;",
+        "add.f16x2 %r7, %r10, %r11; mov.b32 {%h3, %h5}, %r7;",
+        "sub.bf16x2 %r7, %r10, %r11; mov.b32 {%h3, %h5}, %r7;",
+        "mul.f16x2 %r7, %r10, %r11; mul.bf16x2 %r7, %r7, %r10; mov.b32 {%h3, %h5}, %r7;",
+        "max.f16x2 %r7, %r10, %r11; min.bf16x2 %r7, %r7, %r10; mov.b32 {%h5, %h3}, %r7;",
+        "neg.f16x2 %r7, %r10; abs.f16x2 %r8, %r11; add.f16x2 %r7, %r7, %r8; mov.u16 %h3, 7;",
+        "neg.bf16x2 %r7, %r10; fma.rn.bf16x2 %r7, %r7, %r11, %r10; mov.u16 %h3, 7;",
+        "fma.rn.f16x2 %r7, %r11, %r10, %r7; mov.b32 {%h5, %h3}, %r7;",
+        "mov.b32 %x1, %r10; mov.b32 %x2, %r11; cvt.rn.f16x2.f32 %r7, %x1, %x2; mov.u16 %h3, 7;",
+        "mov.b32 %x1, %r10; mov.b32 %x2, %r11; cvt.rn.bf16x2.f32 %r7, %x1, %x2; mov.u16 %h3, 7;",
+        "cvt.f32.bf16 %x1, %h1; cvt.f32.f16 %x2, %h2; mul.f32 %x1, %x1, %x2;"
+        "cvt.rn.bf16.f32 %h3, %x1; mov.b32 %r7, %x2;"}) {
     SCOPED_TRACE(what);
     expect_same_values(fmt::format(
         ".reg .b16 %h<8>; .reg .f32 %x<4>; mov.u32 %r6, 0; mov.u32 %r7, %r1; mov.u16 %h4, 3;\n"
         "L: ld.global.u16 %h1, [%rd4]; ld.global.u16 %h2, [%rd4+2]; ld.global.u32 %r10, [%rd4];"
+        "mad.lo.u32 %r11, %r10, 1664525, %r6; mul.lo.u32 %r11, %r11, 69069; xor.b16 %h1, %h1, %h2;"
         "{} xor.b16 %h4, %h4, %h3; add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1;"
         "setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n"
         "st.global.u16 [%rd6], %h4; st.global.u32 [%rd6+4], %r7;",
+        what));
+  }
+}
+
+// f32 that flushes, saturates or rounds as asked, and integers that are divided, in lanes and as
+// scalars.
+TEST(CompiledValues, FloatsAsAskedAndQuotients) {
+  for (const char* what : {"add.ftz.f32 %x3, %x1, %x2;",
+                           "sub.ftz.f32 %x3, %x1, %x3;",
+                           "mul.ftz.f32 %x3, %x1, %x2;",
+                           "fma.rn.ftz.f32 %x3, %x1, %x2, %x3;",
+                           "fma.rn.ftz.sat.f32 %x3, %x1, %x2, %x3;",
+                           "add.sat.f32 %x3, %x1, %x2;",
+                           "mul.sat.f32 %x3, %x1, %x2;",
+                           "min.ftz.f32 %x3, %x1, %x2;",
+                           "max.ftz.f32 %x3, %x1, %x3;",
+                           "abs.ftz.f32 %x3, %x1;",
+                           "neg.ftz.f32 %x3, %x1;",
+                           "rcp.approx.ftz.f32 %x3, %x1;",
+                           "sqrt.approx.ftz.f32 %x3, %x1;",
+                           "rsqrt.approx.ftz.f32 %x3, %x1;",
+                           "ex2.approx.f32 %x3, %x1;",
+                           "ex2.approx.ftz.f32 %x3, %x1; mul.ftz.f32 %x3, %x3, %x1;",
+                           "div.approx.f32 %x3, %x1, %x2;",
+                           "div.approx.ftz.f32 %x3, %x1, %x2;",
+                           "div.rn.ftz.f32 %x3, %x1, %x2;",
+                           "fma.rm.f32 %x3, %x1, %x2, %x3;",
+                           "fma.rz.ftz.f32 %x3, %x1, %x2, %x3;",
+                           "add.rp.f32 %x3, %x1, %x2;",
+                           "mul.rz.sat.f32 %x3, %x1, %x2;",
+                           "add.rm.f32 %x3, %x1, %x3;",
+                           "setp.lt.ftz.f32 %p2, %x1, %x3; selp.f32 %x3, %x1, %x2, %p2;",
+                           "setp.geu.ftz.f32 %p2, %x1, 0f00000000; selp.f32 %x3, %x1, %x2, %p2;",
+                           "div.s32 %r12, %r10, %r11;",
+                           "div.u32 %r12, %r10, %r11;",
+                           "rem.s32 %r12, %r10, %r11;",
+                           "rem.u32 %r12, %r10, %r11;",
+                           "rem.s32 %r12, %r10, %r9;",
+                           "div.u32 %r12, %r10, %r9;",
+                           "div.s32 %r12, %r10, %r6;",
+                           "rem.u32 %r12, %r10, %r6;",
+                           "rem.u32 %r12, %r13, %r9;",
+                           "div.s32 %r12, %r13, %r9;",
+                           "rem.s32 %r12, %r1, %r9;",
+                           "mul.hi.s32 %r12, %r10, %r11;",
+                           "mul.hi.u32 %r12, %r10, %r11;",
+                           "mul.hi.u32 %r12, %r13, %r9;",
+                           "abs.s32 %r12, %r10;"}) {
+    SCOPED_TRACE(what);
+    expect_same_values(fmt::format(
+        ".reg .f32 %x<4>; mov.u32 %r6, 0; mov.f32 %x3, 0f3FC00000; mov.u32 %r12, 5;"
+        "ld.global.u32 %r13, [%rd1+64]; mov.u32 %r7, 1;\n"
+        "L: ld.global.f32 %x1, [%rd4]; ld.global.f32 %x2, [%rd4+8]; ld.global.u32 %r10, [%rd4];"
+        "shr.s32 %r11, %r10, %r6; add.s32 %r13, %r13, %r9;"
+        "{} mov.b32 %r8, %x3; xor.b32 %r8, %r8, %r12; mad.lo.u32 %r7, %r7, 69069, %r8;"
+        "add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1;"
+        "setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n"
+        "st.global.u32 [%rd6], %r7; st.global.f32 [%rd6+4], %x3; st.global.u32 [%rd6+8], %r12;",
         what));
   }
 }

@@ -308,6 +308,17 @@ void describe_comparisons(Meanings& to) {
   }
 }
 
+// setp.ftz of f32.
+void describe_flushing_comparisons(Meanings& to) {
+  uint8_t comparison = 0;
+#define KILN_COMPARISON(name, unordered, expression)                                             \
+  to.add(compare_handler<Compare_##name, float>(true, {}, {}),                                   \
+         {Does::Compare, Number::F32, Number::F32, 2, 3, static_cast<Comparison>(comparison++)}, \
+         {.flushes = true});
+  KILN_COMPARISONS(KILN_COMPARISON)
+#undef KILN_COMPARISON
+}
+
 // Of 16 bits.
 template <class T>
 void describe_small_comparisons(Meanings& to) {
@@ -341,6 +352,7 @@ void describe_affine_comparisons(Meanings& to) {
 }  // namespace
 
 void describe_compare(Meanings& to) {
+  describe_flushing_comparisons(to);
   describe_small_comparisons<uint16_t>(to);
   describe_small_comparisons<int16_t>(to);
   describe_comparisons<uint32_t>(to);

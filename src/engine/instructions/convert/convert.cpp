@@ -371,6 +371,7 @@ bool convert(Lowering& l) {
 
 void describe_convert(Meanings& to) {
   describe_common(to);
+  describe_pairs(to);
   to.unary<To<int64_t>, int64_t, int32_t>(Does::Convert);
   to.unary<To<uint64_t>, uint64_t, uint32_t>(Does::Convert);
   to.unary<To<uint64_t>, uint64_t, int32_t>(Does::Convert);
@@ -392,10 +393,10 @@ void describe_convert(Meanings& to) {
   to.unary<To<int16_t>, int16_t, int32_t>(Does::Convert);
   to.unary<To<float>, float, uint16_t>(Does::Convert);
   to.unary<To<float>, float, int16_t>(Does::Convert);
-  to.unary<To<float>, float, Half>(Does::Lanewise);
-  to.unary<To<float>, float, Bf16>(Does::Lanewise);
-  to.unary<To<Half>, Half, float>(Does::Lanewise);
-  to.unary<To<Bf16>, Bf16, float>(Does::Lanewise);
+  to.unary<To<float>, float, Half>(Does::Small, {Does::Convert, Small::F16});
+  to.unary<To<float>, float, Bf16>(Does::Small, {Does::Convert, Small::Bf16});
+  to.unary<To<Half>, Half, float>(Does::Small, {Does::Convert, Small::F16});
+  to.unary<To<Bf16>, Bf16, float>(Does::Small, {Does::Convert, Small::Bf16});
   to.unary<To<Half>, Half, Bf16>(Does::Lanewise);
   to.unary<To<Bf16>, Bf16, Half>(Does::Lanewise);
   to.unary<To<Half>, Half, int16_t>(Does::Lanewise);

@@ -25,5 +25,6 @@ Handler float_handler_for(const CommonConversion& how);
 class Meanings;
 void describe_common(Meanings& to);
 void describe_floats(Meanings& to);
+void describe_pairs(Meanings& to);  // convert_small.cpp
 
 }  // namespace kiln::engine

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "engine/decode/lanes.h"
+#include "engine/decode/meanings.h"
+#include "engine/instructions/convert/convert_common.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/numbers/small_formats.h"
 
@@ -47,6 +49,24 @@ const Op* run_convert_pair(Warp& warp, const Op* op) {
   return op + 1;
 }
 
+// The usual one, which rounds to nearest and cuts nothing off.
+template <class T>
+struct MakePair {
+  static constexpr bool kRare = true;  // lanes.h
+  static Pair<T> f(float high, float low) { return {T::from(low), T::from(high)}; }
+};
+
+bool make_pair(Lowering& l) {
+  Source a, b;
+  if (!l.source(l.operand(1), ptx::Type::f32, &a) || !l.source(l.operand(2), ptx::Type::f32, &b))
+    return false;
+  const Handler handler = l.other_type() == ptx::Type::f16x2
+                              ? binary_handler<MakePair<Half>, HalfPair, float, float>(a, b)
+                              : binary_handler<MakePair<Bf16>, Bf16Pair, float, float>(a, b);
+  l.emit_value(l.operand(0), 4, a.uniform && b.uniform, handler, a, b);
+  return true;
+}
+
 // tf32 keeps 10 bits of the mantissa; the low 13 bits of the register are 0. op->x: 0 rna, 1 rn, 2
 // rz; op->y: kRelu, kSatfinite. A GPU does .rna with integers: a NaN loses its low bits, and
 // .satfinite takes one step off it.
@@ -86,7 +106,13 @@ bool convert_small(Lowering& l) {
   return true;
 }
 
+void describe_pairs(Meanings& to) {
+  to.binary<MakePair<Half>, HalfPair, float>(Does::Small, {Does::Convert, Small::F16x2});
+  to.binary<MakePair<Bf16>, Bf16Pair, float>(Does::Small, {Does::Convert, Small::Bf16x2});
+}
+
 bool convert_pair(Lowering& l) {
+  if (!l.has("rz") && clamps(l) == 0) return make_pair(l);
   uint32_t a, b;
   Dest d;
   if (!l.lanes(l.operand(1), ptx::Type::f32, &a) || !l.lanes(l.operand(2), ptx::Type::f32, &b))

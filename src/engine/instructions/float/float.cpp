@@ -475,55 +475,59 @@ void describe_double(Meanings& to) {
 
 // Single and in pairs.
 template <class T>
-void describe_small(Meanings& to) {
-  const auto both = [&]<class F>(F) {
-    to.binary<F, T>(Does::Lanewise);
-    to.binary<F, Pair<T>>(Does::Lanewise);
+void describe_small(Meanings& to, Small one, Small two) {
+  const auto both = [&]<class F>(F, Does does) {
+    to.binary<F, T>(Does::Small, {does, one});
+    to.binary<F, Pair<T>>(Does::Small, {does, two});
   };
-  both(With<FloatAdd, false, false>{});
-  both(With<FloatSub, false, false>{});
-  both(With<FloatMul, false, false>{});
-  both(With<FloatMin, false, false>{});
-  both(With<FloatMax, false, false>{});
-  to.ternary<With<Fma, false, false>, T>(Does::Lanewise);
-  to.ternary<With<Fma, false, false>, Pair<T>>(Does::Lanewise);
+  both(With<FloatAdd, false, false>{}, Does::Add);
+  both(With<FloatSub, false, false>{}, Does::Sub);
+  both(With<FloatMul, false, false>{}, Does::Mul);
+  both(With<FloatMin, false, false>{}, Does::Min);
+  both(With<FloatMax, false, false>{}, Does::Max);
+  to.ternary<With<Fma, false, false>, T>(Does::Small, {Does::Mad, one});
+  to.ternary<With<Fma, false, false>, Pair<T>>(Does::Small, {Does::Mad, two});
+  to.unary<With<FloatNeg, false, false>, T>(Does::Small, {Does::Negate, one});
+  to.unary<With<FloatNeg, false, false>, Pair<T>>(Does::Small, {Does::Negate, two});
+  to.unary<With<FloatAbs, false, false>, T>(Does::Small, {Does::Absolute, one});
+  to.unary<With<FloatAbs, false, false>, Pair<T>>(Does::Small, {Does::Absolute, two});
+}
+
+template <bool kFlush>
+void describe_single(Meanings& to) {
+  const OfFloats how{.flushes = kFlush};
+  to.binary<With<FloatAdd, kFlush, false>, float>(Does::Add, how);
+  to.binary<With<FloatSub, kFlush, false>, float>(Does::Sub, how);
+  to.binary<With<FloatMul, kFlush, false>, float>(Does::Mul, how);
+  to.binary<With<FloatDiv, kFlush, false>, float>(Does::Divide, how);
+  to.binary<With<FloatMin, kFlush, false>, float>(Does::Min, how);
+  to.binary<With<FloatMax, kFlush, false>, float>(Does::Max, how);
+  to.binary<With<DivApproximate, kFlush, false>, float>(Does::DivideNearly, how);
+  to.ternary<With<Fma, kFlush, false>, float>(Does::Mad, how);
+  to.unary<With<FloatAbs, kFlush, false>, float>(Does::Absolute, how);
+  to.unary<With<FloatNeg, kFlush, false>, float>(Does::Negate, how);
+  to.unary<With<Reciprocal, kFlush, false>, float>(Does::Reciprocal, how);
+  to.unary<With<SquareRoot, kFlush, false>, float>(Does::Root, how);
+  to.unary<With<ReciprocalRoot, kFlush, false>, float>(Does::ReciprocalRoot, how);
+  to.unary<With<Exp2, kFlush, false>, float>(Does::PowerOfTwo, how);
+  to.unary<With<Log2, kFlush, false>, float>(Does::Lanewise);
+  to.unary<With<Sine, kFlush, false>, float>(Does::Lanewise);
+  to.unary<With<Cosine, kFlush, false>, float>(Does::Lanewise);
+  to.unary<With<Tanh, kFlush, false>, float>(Does::Lanewise);
+  const OfFloats saturating{.flushes = kFlush, .saturates = true};
+  to.binary<With<FloatAdd, kFlush, true>, float>(Does::Add, saturating);
+  to.binary<With<FloatMul, kFlush, true>, float>(Does::Mul, saturating);
+  to.ternary<With<Fma, kFlush, true>, float>(Does::Mad, saturating);
 }
 
 }  // namespace
 
 void describe_float(Meanings& to) {
-  to.binary<With<FloatAdd, false, false>, float>(Does::Add);
-  to.binary<With<FloatSub, false, false>, float>(Does::Sub);
-  to.binary<With<FloatMul, false, false>, float>(Does::Mul);
-  to.binary<With<FloatDiv, false, false>, float>(Does::Divide);
-  to.binary<With<FloatMin, false, false>, float>(Does::Min);
-  to.binary<With<FloatMax, false, false>, float>(Does::Max);
-  to.ternary<With<Fma, false, false>, float>(Does::Mad);
-  to.unary<With<FloatAbs, false, false>, float>(Does::Absolute);
-  to.unary<With<FloatNeg, false, false>, float>(Does::Negate);
-  to.unary<With<Reciprocal, false, false>, float>(Does::Reciprocal);
-  to.unary<With<SquareRoot, false, false>, float>(Does::Root);
-  to.unary<With<ReciprocalRoot, false, false>, float>(Does::ReciprocalRoot);
-  to.unary<With<Exp2, false, false>, float>(Does::Lanewise);
-  to.unary<With<Exp2, true, false>, float>(Does::Lanewise);
-  to.unary<With<Log2, false, false>, float>(Does::Lanewise);
-  to.unary<With<Log2, true, false>, float>(Does::Lanewise);
-  to.unary<With<Sine, false, false>, float>(Does::Lanewise);
-  to.unary<With<Cosine, false, false>, float>(Does::Lanewise);
-  to.unary<With<Reciprocal, true, false>, float>(Does::Lanewise);
-  to.unary<With<SquareRoot, true, false>, float>(Does::Lanewise);
-  to.unary<With<ReciprocalRoot, true, false>, float>(Does::Lanewise);
-  to.binary<With<FloatAdd, true, false>, float>(Does::Lanewise);
-  to.binary<With<FloatSub, true, false>, float>(Does::Lanewise);
-  to.binary<With<FloatMul, true, false>, float>(Does::Lanewise);
-  to.ternary<With<Fma, true, false>, float>(Does::Lanewise);
-  to.binary<With<DivApproximate, true, false>, float>(Does::Lanewise);
-  describe_small<Half>(to);
-  describe_small<Bf16>(to);
+  describe_single<false>(to);
+  describe_single<true>(to);
+  describe_small<Half>(to, Small::F16, Small::F16x2);
+  describe_small<Bf16>(to, Small::Bf16, Small::Bf16x2);
   to.binary<CopySign, float>(Does::CopySign);
-  to.binary<With<FloatMul, false, true>, float>(Does::Lanewise);
-  to.ternary<With<Fma, false, true>, float>(Does::Lanewise);
-  to.binary<With<DivApproximate, false, false>, float>(Does::Lanewise);
   describe_double(to);
   for (const LoadFusion& row : float_load_fusions()) {
     for (Handler both : {row.both, row.both_shared, row.both_global})

@@ -219,10 +219,10 @@ bool lower_rounded(Lowering& l, int rounding) {
 }
 
 void describe_rounded(Meanings& to) {
-  const Meaning lanes{Does::Lanewise, Number::F32, Number::F32, 3, 7};
-  to.add(rounded_handler<FloatAdd, float>(), lanes);
-  to.add(rounded_handler<FloatMul, float>(), lanes);
-  to.add(rounded_handler<Fma, float>(), lanes);
+  const Meaning lanes{Does::Rounded, Number::F32, Number::F32, 3, 7};
+  to.add(rounded_handler<FloatAdd, float>(), lanes, {Does::Add});
+  to.add(rounded_handler<FloatMul, float>(), lanes, {Does::Mul});
+  to.add(rounded_handler<Fma, float>(), lanes, {Does::Mad});
 }
 
 template bool lower_rounded<FloatAdd>(Lowering&, int);

@@ -209,9 +209,10 @@ namespace {
 // Those that the compiler calls.
 template <class T>
 void describe_others(Meanings& to) {
-  to.binary<MulHigh, T>(Does::Lanewise);
-  to.binary<Div, T>(Does::Lanewise);
-  to.binary<Rem, T>(Does::Lanewise);
+  const auto of_words = [](Does does) { return sizeof(T) == 4 ? does : Does::Lanewise; };
+  to.binary<MulHigh, T>(of_words(Does::MulHigh));
+  to.binary<Div, T>(of_words(Does::Divide));
+  to.binary<Rem, T>(of_words(Does::Remainder));
   to.ternary<MadHigh, T>(Does::Lanewise);
   to.unary<ReverseBits, T>(Does::Lanewise);
   to.unary<PopCount, uint32_t, T>(Does::Lanewise);
@@ -219,7 +220,7 @@ void describe_others(Meanings& to) {
   to.unary<FindMost, uint32_t, T>(Does::Lanewise);
   to.unary<FindMostShift, uint32_t, T>(Does::Lanewise);
   to.ternary<Sad, T>(Does::Lanewise);
-  if constexpr (std::is_signed_v<T>) to.unary<Abs, T>(Does::Lanewise);
+  if constexpr (std::is_signed_v<T>) to.unary<Abs, T>(of_words(Does::Absolute));
 }
 
 template <class T>
