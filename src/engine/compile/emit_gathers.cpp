@@ -4,6 +4,7 @@
 // instructions do then.
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdlib>
 
 #include "engine/compile/emitter.h"
@@ -354,6 +355,11 @@ bool Emitter::gather(const Step& step) {
   for (Reg& where : from) {
     const Reg distance = where;
     t_.binary(Does::Add, Number::U64, where = t_.vector(), distance, everywhere);
+  }
+  if (small && t_.gathers_small()) {
+    put_aside(from, static_cast<int64_t>(offsetof(Pass, scratch)));
+    for (uint32_t s = 0; s < strips_; ++s) load_small_aside(step, result(*step.d, s, 0), s);
+    return true;
   }
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t lane = 0; lane < lanes; ++lane) {

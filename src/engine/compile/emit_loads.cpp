@@ -230,6 +230,8 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
         keep_low(to, step.meaning.type);
       } else if (small && is_local(step) && t_.load_apart(to, base, at, steps.step, 4)) {
         cut_small(step, to);
+      } else if (small && steps.step != 0 && t_.gathers_small()) {
+        load_small_apart(step, to, base, offset, steps, first);
       } else if (small) {
         for (uint32_t i = 0; i < (steps.step == 0 ? 1 : lanes); ++i)  // the first is in all lanes
           load_small_lane(step, to, i, base, offset + rise(steps, first + i));

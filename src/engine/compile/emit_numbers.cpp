@@ -3,8 +3,10 @@
 // has two vectors of f64. NaNs from elsewhere would keep bits that depend on the CPU: where there
 // are any, the interpreter goes on (Variable::clean).
 #include <algorithm>
+#include <cstddef>
 
 #include "engine/compile/emitter.h"
+#include "engine/numbers/convert_parts.h"
 
 namespace kiln::engine {
 namespace {
@@ -197,6 +199,105 @@ bool Emitter::small_float(const Step& step, uint32_t s) {
   return done;
 }
 
+// The low bits of an integer, with its sign above them.
+void Emitter::extend(const Reg& to, const Reg& from, uint32_t bits, bool is_signed) {
+  if (bits >= 32) return t_.copy(to, from);
+  t_.shift(Does::ShiftLeft, Number::U32, to, from, 32 - bits);
+  t_.shift(Does::ShiftRight, is_signed ? Number::S32 : Number::U32, to, to, 32 - bits);
+}
+
+// An integer of up to 32 bits: of another one, or of f32, where it is the nearest there is, and 0
+// for a NaN.
+bool Emitter::converted(const Step& step, uint32_t s) {
+  const Meaning& m = step.meaning;
+  const WideParts how = WideParts::of(step.op.imm);
+  const bool to_word = plan_.variables[*step.d].kept == Kept::Word;
+  const Reg to = to_word ? t_.vector() : result(*step.d, s, 0);
+  Reg value = t_.vector();
+  bool done = true;
+  if (m.does == Does::Cast) {
+    extend(value, bits_of(*step.a, s, 0), how.from_bits, how.from_signed);
+    if (m.type == Number::F32)
+      done = t_.convert(Number::F32, Number::S32, to, value);
+    else
+      extend(to, value, how.to_bits, how.to_signed);
+  } else {
+    constexpr Does kRounds[] = {Does::Nearest, Does::Truncate, Does::Floor, Does::Ceiling};
+    t_.unary(kRounds[static_cast<size_t>(how.rounding)], Number::F32, value,
+             vector_of(*step.a, s, 0));
+    const Number type = how.to_bits < 32 ? Number::S32 : m.type;
+    done = t_.convert(type, Number::F32, to, value);
+    if (how.to_bits < 32) {
+      const uint32_t values = 1u << how.to_bits, least = how.to_signed ? 0 - values / 2 : 0;
+      t_.constant(value, least, 4);
+      t_.binary(Does::Max, Number::S32, to, to, value);
+      t_.constant(value, least + values - 1, 4);
+      t_.binary(Does::Min, Number::S32, to, to, value);
+    }
+  }
+  if (m.type != Number::F32) keep_low(to, m.type);
+  if (done && to_word) t_.lane_word(result(*step.d, 0, 0), to, 0, 4);
+  return done;
+}
+
+// A function of two bits, by a table of its four cases.
+Reg Emitter::of_two(uint32_t table, const Reg& b, const Reg& c) {
+  constexpr Number kType = Number::U32;
+  Reg to = t_.vector(), other = t_.vector();
+  const bool inverts = (table & 8) == 0 && table != 0 && table != 2 && table != 4 && table != 6;
+  switch (inverts ? table ^ 15 : table) {
+    case 0:
+    case 15:
+      t_.constant(to, table ? 0xffffffffu : 0, 4);
+      return to;
+    case 12:
+      t_.copy(to, b);
+      break;
+    case 10:
+      t_.copy(to, c);
+      break;
+    case 8:
+      t_.binary(Does::And, kType, to, b, c);
+      break;
+    case 14:
+      t_.binary(Does::Or, kType, to, b, c);
+      break;
+    case 6:
+    case 9:
+      t_.binary(Does::Xor, kType, to, b, c);
+      if (table == 9) t_.unary(Does::Not, kType, to, to);
+      break;
+    case 4:
+    case 13:
+      t_.unary(Does::Not, kType, other, c);
+      t_.binary(table == 4 ? Does::And : Does::Or, kType, to, b, other);
+      break;
+    default:  // 2, 11
+      t_.unary(Does::Not, kType, other, b);
+      t_.binary(table == 2 ? Does::And : Does::Or, kType, to, other, c);
+  }
+  if (inverts) t_.unary(Does::Not, kType, to, to);
+  return to;
+}
+
+// lop3: what a chooses of two functions of b and c.
+void Emitter::lookup(const Step& step, uint32_t s, const Reg& to) {
+  constexpr Number kType = Number::U32;
+  const auto set = static_cast<uint32_t>(step.op.imm >> 4 & 15),
+             clear = static_cast<uint32_t>(step.op.imm & 15);
+  const Reg a = bits_of(*step.a, s, 0), b = bits_of(*step.b, s, 0), c = bits_of(*step.c, s, 0);
+  if (set == clear) return t_.copy(to, of_two(set, b, c));
+  if (set == (clear ^ 15)) {
+    t_.binary(Does::Xor, kType, to, a, of_two(clear, b, c));
+  } else if (clear == 0) {
+    t_.binary(Does::And, kType, to, a, of_two(set, b, c));
+  } else if (set == 15) {
+    t_.binary(Does::Or, kType, to, a, of_two(clear, b, c));
+  } else {
+    t_.select_bits(to, a, of_two(set, b, c), of_two(clear, b, c));
+  }
+}
+
 // Values of 8 and 16 bits: each has a lane of 32 bits whose upper half is zero, so that operations
 // of 32 bits serve them; what may reach into the upper half is cut off behind it, and where the
 // sign counts, it is spread first.
@@ -329,6 +430,46 @@ void Emitter::cut_small(const Step& step, const Reg& reg) {
   t_.shift(Does::ShiftLeft, Number::U32, reg, reg, above);
   t_.shift(Does::ShiftRight, is_signed ? Number::S32 : Number::U32, reg, reg, above);
   keep_low(reg, step.meaning.type);
+}
+
+// A strip, from places for each lane: as bytes or halves that are widened together. False: this CPU
+// has no such operation.
+template <class Place>
+bool Emitter::load_small_lanes(const Step& step, const Reg& to, const Place& place) {
+  const Target::Mark mark = t_.mark();
+  const uint32_t bytes = memory_bytes(step);
+  Reg all = t_.vector();
+  if (!t_.gathers_small()) return false;
+  t_.constant(all, 0, 4);
+  for (uint32_t lane = 0; lane < t_.vector_lanes(); ++lane) {
+    const Target::Mark inner = t_.mark();
+    const Placed at = place(lane);
+    t_.insert_small(all, at.base, at.offset, lane, bytes);
+    t_.release(inner);
+  }
+  t_.widen_small(to, all, step.meaning.from);
+  keep_low(to, step.meaning.type);
+  t_.release(mark);
+  return true;
+}
+
+bool Emitter::load_small_apart(const Step& step, const Reg& to, const Reg& base, int64_t offset,
+                               const Pattern2& steps, uint32_t first) {
+  return load_small_lanes(step, to, [&](uint32_t lane) {
+    return Placed{base, offset + rise(steps, first + lane)};
+  });
+}
+
+// Their addresses are in memory (Pass::scratch), so that each is one load.
+bool Emitter::load_small_aside(const Step& step, const Reg& to, uint32_t strip) {
+  return load_small_lanes(step, to, [&](uint32_t lane) {
+    const Reg address = t_.word();
+    t_.load_word(address, t_.pass(),
+                 static_cast<int64_t>(offsetof(Pass, scratch)) +
+                     int64_t{strip * t_.vector_lanes() + lane} * 8,
+                 8);
+    return Placed{address, 0};
+  });
 }
 
 // One lane of a strip; the first comes first.

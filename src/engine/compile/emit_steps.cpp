@@ -52,7 +52,8 @@ bool Emitter::one(const Step& step) {
   const Does does = step.meaning.does;
   const bool real = is_real(step.meaning.type) || is_real(step.meaning.from) ||
                     does == Does::Small || does == Does::Divide || does == Does::Remainder ||
-                    does == Does::MulHigh || does == Does::Absolute;
+                    does == Does::MulHigh || does == Does::Absolute || does == Does::Lookup ||
+                    does == Does::Cast || does == Does::Whole;
   const bool moves = step.meaning.does == Does::Copy || step.meaning.does == Does::Spread ||
                      step.meaning.does == Does::Select;
   const bool is_small =
@@ -346,10 +347,12 @@ bool Emitter::on_vectors(const Step& step) {
   if (rounds) t_.round(step.op.imm);
   for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
     const Target::Mark mark = t_.mark();
-    const bool done = step.meaning.does == Does::Small ? small_float(step, s)
-                      : is_small_step(step) && !wide   ? small_step(step, s)
-                      : wide                           ? wide_step(step, s)
-                                                       : vector_step(step, s);
+    const Does does = step.meaning.does;
+    const bool done = does == Does::Small                         ? small_float(step, s)
+                      : does == Does::Cast || does == Does::Whole ? converted(step, s)
+                      : is_small_step(step) && !wide              ? small_step(step, s)
+                      : wide                                      ? wide_step(step, s)
+                                                                  : vector_step(step, s);
     if (!done) return false;
     t_.release(mark);
   }
@@ -425,6 +428,8 @@ bool Emitter::vector_step(const Step& step, uint32_t s) {
       t_.copy(to, bits_of(*step.a, s, 0));
   } else if (m.does == Does::Select) {
     t_.select(to, vector_of(*step.c, s, 0), bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
+  } else if (m.does == Does::Lookup) {
+    lookup(step, s, to);
   } else if (m.does == Does::CopySign) {
     Reg sign = t_.vector();
     t_.constant(sign, 0x80000000u, 4);

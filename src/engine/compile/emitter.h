@@ -140,6 +140,12 @@ class Emitter {
   bool on_parts_of(const Step& step, uint32_t strip, uint32_t part, const Reg& to);
   void sum_to_odd(const Step& step, uint32_t strip, const Reg& to, const std::array<Reg, 3>& from);
 
+  // emit_numbers.cpp: integers and what becomes one, by WideParts; lop3
+  void extend(const Reg& to, const Reg& from, uint32_t bits, bool is_signed);
+  bool converted(const Step& step, uint32_t strip);
+  Reg of_two(uint32_t table, const Reg& b, const Reg& c);
+  void lookup(const Step& step, uint32_t strip, const Reg& to);
+
   // emit_numbers.cpp, of 8 and 16 bits
   int64_t frame_place(uint32_t variable, uint32_t strip) const {
     return int64_t{plan_.variables[variable].slot} + int64_t{strip} * t_.vector_lanes() * 2;
@@ -153,6 +159,11 @@ class Emitter {
   bool on_parts(const Step& step);
   void load_small_lane(const Step& step, const Reg& to, uint32_t lane, const Reg& base,
                        int64_t offset);
+  template <class Place>
+  bool load_small_lanes(const Step& step, const Reg& to, const Place& place);
+  bool load_small_apart(const Step& step, const Reg& to, const Reg& base, int64_t offset,
+                        const Pattern2& steps, uint32_t first);
+  bool load_small_aside(const Step& step, const Reg& to, uint32_t strip);
 
   // emit_loads.cpp
   struct Placed {

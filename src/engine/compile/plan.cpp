@@ -145,7 +145,9 @@ bool Planner::read_operands(Step& step) {
   Meaning& m = step.meaning;
   // One handler may serve both.
   if (m.lanes == kMixedLanes) m.lanes = static_cast<uint8_t>(~step.op.x & 7);
-  if (m.does == Does::Lanewise && step.op.effect == Effect::Scalar) m.lanes = 0;
+  const bool may_be_scalar =
+      m.does == Does::Lanewise || m.does == Does::Cast || m.does == Does::Whole;
+  if (may_be_scalar && step.op.effect == Effect::Scalar) m.lanes = 0;
   const auto operand = [&](uint32_t k, uint32_t slot, uint32_t bytes, std::optional<uint32_t>* to) {
     if (m.operands <= k) return true;
     if (m.headers >> k & 1) {

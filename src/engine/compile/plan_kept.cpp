@@ -403,9 +403,8 @@ void Planner::find_lazy() {
     if (does == Does::Negate || does == Does::Absolute || does == Does::Small)
       plan_.variables[*step.d].quiet = false;
     if (is_float_arithmetic(step.meaning) || step.meaning.does == Does::Compare) continue;
-    if ((does == Does::Convert || does == Does::Small) && step.meaning.from == Number::F32 &&
-        step.meaning.type != Number::F64)
-      continue;
+    const bool converts = does == Does::Convert || does == Does::Small || does == Does::Whole;
+    if (converts && step.meaning.from == Number::F32 && step.meaning.type != Number::F64) continue;
     for (const auto& from : {step.a, step.b, step.c}) {
       // Raw bits or arithmetic: only one that is always arithmetic may be made canonical here.
       if (from && plan_.variables[*from].input) plan_.variables[*from].lazy = false;

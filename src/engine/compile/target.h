@@ -119,6 +119,16 @@ class Target {
   // Neighbours of 8 or 16 bits, by their type, to lanes of 32; and the low bits of such lanes back.
   virtual void load_small(const Reg& to, const Reg& base, int64_t offset, Number from) = 0;
   virtual void store_small(const Reg& from, const Reg& base, int64_t offset, uint32_t bytes) = 0;
+  // One of those neighbours from elsewhere; widened once all are there. False: this CPU has no such
+  // operation, and is not asked for it.
+  virtual bool gathers_small() const { return false; }
+  virtual void insert_small(const Reg& to, const Reg& base, int64_t offset, uint32_t lane,
+                            uint32_t bytes) {
+    (void)to, (void)base, (void)offset, (void)lane, (void)bytes;
+  }
+  virtual void widen_small(const Reg& to, const Reg& a, Number from) {
+    (void)to, (void)a, (void)from;
+  }
   // One of them, to a register of so many bytes (2 or 4), with zeros above.
   virtual void load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
                                uint32_t bytes) = 0;

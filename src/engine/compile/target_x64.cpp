@@ -83,20 +83,7 @@ bool X64::store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t 
 }
 
 void X64::load_small(const Reg& to, const Reg& base, int64_t offset, Number from) {
-  const Mem at = this->at(base, offset);
-  switch (from) {
-    case Number::U8:
-      cc_.vpmovzxbd(v(to), at);
-      break;
-    case Number::S8:
-      cc_.vpmovsxbd(v(to), at);
-      break;
-    case Number::S16:
-      cc_.vpmovsxwd(v(to), at);
-      break;
-    default:
-      cc_.vpmovzxwd(v(to), at);
-  }
+  widen_neighbours(v(to), at(base, offset), from);
 }
 
 // Each 128 bits are packed by themselves: their results are joined.
@@ -423,6 +410,20 @@ bool X64::convert(Number to_type, Number from, Reg to, Reg a) {
     cc_.vcvttps2dq(whole, v(a));
     cc_.vpxor(whole, whole, above);
     cc_.vpand(v(to), whole, is_number);
+  } else if (to_type == Number::U32 && from == Number::F32) {
+    // Less 2^31 where it is no less than that; from 2^32 on the most. Of a NaN, and below 0, it is
+    // 0: an instruction takes the second operand.
+    Ymm value = temporary(), large = temporary(), less = temporary();
+    constant(less, 0, 4);
+    cc_.vmaxps(value, v(a), less);
+    cc_.vcmpps(large, value, everywhere(0x4f000000u), static_cast<int>(x86::VCmpImm::kGE_OQ));
+    cc_.vandps(less, large, everywhere(0x4f000000u));
+    cc_.vsubps(less, value, less);
+    cc_.vcvttps2dq(less, less);
+    cc_.vpslld(large, large, 31);
+    cc_.vpxor(less, less, large);
+    cc_.vcmpps(large, value, everywhere(0x4f800000u), static_cast<int>(x86::VCmpImm::kGE_OQ));
+    cc_.vpor(v(to), less, large);
   } else {
     return false;
   }

@@ -106,6 +106,16 @@ class X64 final : public Target {
   }
   void load_small(const Reg& to, const Reg& base, int64_t offset, Number from) override;
   void store_small(const Reg& from, const Reg& base, int64_t offset, uint32_t bytes) override;
+  bool gathers_small() const override { return true; }
+  void insert_small(const Reg& to, const Reg& base, int64_t offset, uint32_t lane,
+                    uint32_t bytes) override {
+    const x86::Xmm all = v(to).xmm();
+    bytes == 1 ? cc_.vpinsrb(all, all, at(base, offset), lane)
+               : cc_.vpinsrw(all, all, at(base, offset), lane);
+  }
+  void widen_small(const Reg& to, const Reg& a, Number from) override {
+    widen_neighbours(v(to), v(a).xmm(), from);
+  }
   void load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
                        uint32_t bytes) override;
   // Into every lane, and then the one of them: a load needs no unit that moves lanes.
@@ -358,6 +368,22 @@ class X64 final : public Target {
   void pick(bool least, Number type, const Reg& to, const Reg& a, const Reg& b);
   void compare_integers(Comparison comparison, Number type, const Reg& to, const Reg& a,
                         const Reg& b);
+  template <class From>
+  void widen_neighbours(const Ymm& to, const From& a, Number from) {
+    switch (from) {
+      case Number::U8:
+        cc_.vpmovzxbd(to, a);
+        break;
+      case Number::S8:
+        cc_.vpmovsxbd(to, a);
+        break;
+      case Number::S16:
+        cc_.vpmovsxwd(to, a);
+        break;
+      default:
+        cc_.vpmovzxwd(to, a);
+    }
+  }
   void power_of_two(const Ymm& to, const Ymm& a);
   void power_of_two_wide(const Ymm& x);
   void divide_nearly(const Ymm& to, const Ymm& a, const Ymm& b);

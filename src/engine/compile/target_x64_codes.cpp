@@ -164,6 +164,8 @@ constexpr How kVectorHows[] = {
     rvm_i(Inst::kIdVshufps, 0, 1, 0xc6),
     rvm_i(Inst::kIdVpblendd, 1, 3, 0x02),
     rvm(Inst::kIdVpermd, 1, 2, 0x36),
+    rvm_i(Inst::kIdVpinsrb, 1, 3, 0x20),  // from memory
+    rvm_i(Inst::kIdVpinsrw, 1, 1, 0xc4),  // from memory
     rvm_i(Inst::kIdVinserti128, 1, 3, 0x38),
     rvm_i(Inst::kIdVinsertf128, 1, 3, 0x18),
     rvmr(Inst::kIdVblendvps, 0x4a),

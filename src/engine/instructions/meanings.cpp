@@ -21,6 +21,9 @@ bool is_made_by_some(const Meaning& meaning) {
     case Does::DivideNearly:
     case Does::Rounded:
     case Does::Small:
+    case Does::Lookup:
+    case Does::Cast:
+    case Does::Whole:
     case Does::Remainder:
     case Does::MulHigh:
       return true;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is 2 to the power of a float? Rounded once, from a value of f64 that is good to 44 bits, by
-// additions and multiplications alone: the compiler turns a loop over lanes into vectors, and every
-// CPU gives the same bits.
+// What is 2 to the power of a float, its logarithm, its sine? Rounded once, from a value of f64
+// that is good to 44 bits, by additions and multiplications alone: the compiler turns a loop over
+// lanes into vectors, and every CPU gives the same bits.
 #pragma once
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace kiln::engine {
 
@@ -50,5 +51,62 @@ inline float power_of_two(float a) {
   return a != a ? a : result;
 }
 inline double power_of_two(double a) { return std::exp2(a); }
+
+// The logarithm to the base of 2, in the same way, of products and sums that are rounded each: so
+// all CPUs agree whether they have fused ones or not. a is m * 2^k with m near 1, and the logarithm
+// of m is twice the inverse tangent of (m - 1) / (m + 1), hyperbolic both.
+inline float logarithm_of_two(float a) {
+  const auto bits = std::bit_cast<uint64_t>(static_cast<double>(a));
+  constexpr uint64_t kLeast = 0x3fe6a09e667f3bcd, kSign = uint64_t{1} << 63;  // sqrt(1/2)
+  const uint64_t biased = (bits - kLeast + kSign) >> 52;                      // k + 2048
+  const double k = std::bit_cast<double>(biased | 0x4330000000000000) - (0x1p52 + 2048);
+  const double m = std::bit_cast<double>(bits - (biased << 52) + kSign);
+  const double t = (m - 1) / (m + 1), t2 = t * t, t4 = t2 * t2;
+  const double terms67 = t2 * (1.0 / 15) + 1.0 / 13, terms45 = t2 * (1.0 / 11) + 1.0 / 9;
+  const double terms23 = t2 * (1.0 / 7) + 1.0 / 5, terms01 = t2 * (1.0 / 3) + 1.0;
+  const double sum = ((terms67 * t4 + terms45) * t4 + terms23) * t4 + terms01;
+  constexpr double kTwice = 0x1.71547652b82fep+1;  // 2 / ln 2
+  const auto result = static_cast<float>(k + t * sum * kTwice);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float above = a < kInfinity ? result : a;  // infinity and NaN
+  return a > 0 || a != a ? above : a == 0 ? -kInfinity : std::numeric_limits<float>::quiet_NaN();
+}
+inline double logarithm_of_two(double a) { return std::log2(a); }
+
+// Sines and cosines as far as the number of quarter turns times half of pi is exact in f64. In the
+// same way too.
+constexpr float kNearAngles = 0x1p20f;
+inline bool is_near_angle(float a) { return std::fabs(a) < kNearAngles; }
+
+template <bool kCosine>
+inline float near_wave(float a) {
+  constexpr double kRound = 0x1.8p52;
+  const double x = static_cast<double>(a), turns = x * 0x1.45f306dc9c883p-1 + kRound;  // 2 / pi
+  const double n = turns - kRound;
+  // Half of pi: 33 bits, and the rest of them.
+  const double r = (x - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34;
+  const double r2 = r * r;
+  const double sine =
+      r +
+      r * r2 *
+          ((((((1.0 / 6227020800) * r2 - 1.0 / 39916800) * r2 + 1.0 / 362880) * r2 - 1.0 / 5040) *
+                r2 +
+            1.0 / 120) *
+               r2 -
+           1.0 / 6);
+  const double cosine =
+      1 + r2 * (((((((-1.0 / 87178291200) * r2 + 1.0 / 479001600) * r2 - 1.0 / 3628800) * r2 +
+                   1.0 / 40320) *
+                      r2 -
+                  1.0 / 720) *
+                     r2 +
+                 1.0 / 24) *
+                    r2 -
+                0.5);
+  const uint64_t quarter = std::bit_cast<uint64_t>(turns) + (kCosine ? 1 : 0);
+  const auto value = std::bit_cast<uint64_t>(quarter & 1 ? cosine : sine);
+  const auto result = static_cast<float>(std::bit_cast<double>(value ^ (quarter & 2) << 62));
+  return !kCosine && a == 0 ? a : result;
+}
 
 }  // namespace kiln::engine

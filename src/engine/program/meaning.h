@@ -43,6 +43,9 @@ enum class Does : uint8_t {
   ShiftRight,
   FunnelLeft,  // of b and a, which is the low half; by c, modulo 32
   FunnelRight,
+  Lookup,     // each bit by a table of those of a, b and c, in Op::imm
+  Cast,       // an integer to another one or to f32, as WideParts in Op::imm say
+  Whole,      // f32 to an integer: the same
   Remainder,  // of integers of 32 bits
   MulHigh,    // the same: the upper half of the product
   MulWide,    // `from` is what is multiplied

@@ -75,6 +75,7 @@ void vectors(To& to, const Names& n) {
   to.vpextrd(from, a.xmm(), 2), to.vpextrq(from, a.xmm(), 0);
   to.vpextrb(from, a.xmm(), 12), to.vpextrw(from, a.xmm(), 6);
   to.vmaskmovps(from, a, b), to.vmaskmovpd(from, a, b), to.vpmaskmovd(a, b, from);
+  to.vpinsrb(a.xmm(), b.xmm(), from, 5), to.vpinsrw(a.xmm(), b.xmm(), from, 6);
   to.vcvtps2ph(a.xmm(), b, 0), to.vldmxcsr(from), to.vstmxcsr(from);
   to.vzeroupper();
   const Mem apart = x86::ptr(q, d, 0, 1234), far = x86::ptr(q, d, 0, 8);

@@ -198,6 +198,53 @@ TEST(CompiledValues, FloatsAsAskedAndQuotients) {
   }
 }
 
+// Integers of some bits in wider registers, floats that become integers, and functions of three
+// bits.
+TEST(CompiledValues, CastsAndLookups) {
+  std::vector<std::string> all = {"cvt.u32.u8 %r12, %r10;",
+                                  "cvt.s32.s8 %r12, %r10;",
+                                  "cvt.s32.s16 %r12, %r10;",
+                                  "cvt.u8.u32 %r12, %r10;",
+                                  "cvt.s8.s32 %r12, %r10;",
+                                  "cvt.s16.s8 %h2, %h1;",
+                                  "cvt.u16.u8 %h2, %h1;",
+                                  "cvt.s32.s8 %r12, %h1;",
+                                  "cvt.u8.s32 %h2, %r10;",
+                                  "cvt.rn.f32.u8 %x3, %r10;",
+                                  "cvt.rn.f32.s8 %x3, %r10;",
+                                  "cvt.rn.f32.s8 %x3, %h1;",
+                                  "cvt.rni.s32.f32 %r12, %x1;",
+                                  "cvt.rmi.s32.f32 %r12, %x1;",
+                                  "cvt.rpi.s32.f32 %r12, %x1;",
+                                  "cvt.rzi.u32.f32 %r12, %x1;",
+                                  "cvt.rni.u32.f32 %r12, %x1;",
+                                  "cvt.rpi.u32.f32 %r12, %x2;",
+                                  "cvt.rzi.ftz.u32.f32 %r12, %x1;",
+                                  "cvt.rni.sat.s8.f32 %r12, %x1;",
+                                  "cvt.rni.s16.f32 %h2, %x1;",
+                                  "cvt.rzi.u8.f32 %h2, %x1;",
+                                  "cvt.rni.sat.u8.f32 %r12, %x1;",
+                                  "cvt.rni.s32.f32 %r12, %x2; add.f32 %x2, %x2, %x1;",
+                                  "mul.f32 %x2, %x1, 0f4F000000; cvt.rzi.u32.f32 %r12, %x2;",
+                                  "cvt.u32.u8 %r12, %r9;",
+                                  "ld.global.f32 %x2, [%rd1+32]; cvt.rni.s32.f32 %r12, %x2;"};
+  for (uint32_t table = 0; table < 256; table += 3)
+    all.push_back(fmt::format("lop3.b32 %r12, %r10, %r11, %r7, {};", table));
+  for (const std::string& what : all) {
+    SCOPED_TRACE(what);
+    expect_same_values(fmt::format(
+        ".reg .f32 %x<4>; .reg .b16 %h<4>; mov.u32 %r6, 0; mov.f32 %x3, 0f3FC00000;"
+        "mov.u32 %r12, 5; mov.u16 %h2, 9; mov.u32 %r7, 1; mov.f32 %x2, 0f40200000;\n"
+        "L: ld.global.f32 %x1, [%rd4]; ld.global.u32 %r10, [%rd4]; ld.global.u16 %h1, [%rd4+2];"
+        "mad.lo.u32 %r11, %r10, 1664525, %r6; xor.b32 %r10, %r10, %r11;"
+        "{} mov.b32 %r8, %x3; xor.b32 %r8, %r8, %r12; mad.lo.u32 %r7, %r7, 69069, %r8;"
+        "cvt.u32.u16 %r8, %h2; add.u32 %r7, %r7, %r8;"
+        "add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n"
+        "st.global.u32 [%rd6], %r7; st.global.f32 [%rd6+4], %x3; st.global.u32 [%rd6+8], %r12;",
+        what));
+  }
+}
+
 // Bytes and halves of memory: neighbours, one place, places apart, one for each lane, in groups.
 TEST(CompiledValues, SmallMemory) {
   const std::string begin =

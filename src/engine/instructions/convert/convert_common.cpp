@@ -4,8 +4,8 @@
 #include "engine/instructions/convert/convert_common.h"
 
 #include "engine/decode/meanings.h"
-#include "engine/instructions/convert/convert_parts.h"
 #include "engine/machine/warp.h"
+#include "engine/numbers/convert_parts.h"
 
 namespace kiln::engine {
 namespace {
@@ -88,7 +88,8 @@ Handler handler_for(const CommonConversion& how) {
 // result is one.
 void describe_common(Meanings& to) {
   const auto add = [&](Handler handler, Number type, Number from) {
-    to.add(handler, {Does::Lanewise, type, from, 1, 1});
+    const bool wide = bytes_of(type) == 8 || bytes_of(from) == 8;
+    to.add(handler, {wide ? Does::Lanewise : Does::Cast, type, from, 1, 1});
   };
   describe_floats(to);
   add(&run_cast<uint32_t, uint32_t>, Number::U32, Number::U32);

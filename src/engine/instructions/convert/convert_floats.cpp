@@ -7,8 +7,8 @@
 
 #include "engine/decode/meanings.h"
 #include "engine/instructions/convert/convert_common.h"
-#include "engine/instructions/convert/convert_parts.h"
 #include "engine/machine/warp.h"
+#include "engine/numbers/convert_parts.h"
 
 namespace kiln::engine {
 namespace {
@@ -263,14 +263,17 @@ void describe_floats(Meanings& to) {
   const auto add = [&](Handler handler, Number type, Number from) {
     to.add(handler, {Does::Lanewise, type, from, 1, 1});
   };
+  const auto words = [&](Handler handler, Number type, Number from) {
+    to.add(handler, {from == Number::F32 ? Does::Whole : Does::Lanewise, type, from, 1, 1});
+  };
   const auto integers = [&]<class S>(S) {
-    add(&run_to_integer<S, int32_t>, Number::S32, number_of<S>());
-    add(&run_to_integer<S, uint32_t>, Number::U32, number_of<S>());
+    words(&run_to_integer<S, int32_t>, Number::S32, number_of<S>());
+    words(&run_to_integer<S, uint32_t>, Number::U32, number_of<S>());
     add(&run_to_integer<S, int64_t>, Number::S64, number_of<S>());
     add(&run_to_integer<S, uint64_t>, Number::U64, number_of<S>());
     if constexpr (!std::is_same_v<S, double>) {
-      add(&run_to_small_integer<S, uint16_t>, Number::U16, number_of<S>());
-      add(&run_to_small_integer<S, uint32_t>, Number::U32, number_of<S>());
+      words(&run_to_small_integer<S, uint16_t>, Number::U16, number_of<S>());
+      words(&run_to_small_integer<S, uint32_t>, Number::U32, number_of<S>());
     }
   };
   const auto small = [&]<class S>(S) {

@@ -142,12 +142,27 @@ struct FloatNeg {
 KILN_FLOAT_UNARY(Reciprocal, 1 / a)
 KILN_FLOAT_UNARY(SquareRoot, std::sqrt(a))
 KILN_FLOAT_UNARY(ReciprocalRoot, 1 / std::sqrt(static_cast<double>(a)))
-KILN_FLOAT_UNARY(Sine, std::sin(a))
-KILN_FLOAT_UNARY(Cosine, std::cos(a))
-KILN_FLOAT_UNARY(Log2, std::log2(a))
+KILN_FLOAT_UNARY(Log2, logarithm_of_two(a))
 KILN_FLOAT_UNARY(Exp2, power_of_two(a))
 KILN_FLOAT_UNARY(Tanh, std::tanh(a))
 #undef KILN_FLOAT_UNARY
+
+// sin.approx and cos.approx. What is far from 0 is left to the C library.
+template <bool kCosine>
+struct Wave {
+  static float far(float a) { return canonical(kCosine ? std::cos(a) : std::sin(a)); }
+  static float f(float a) { return is_near_angle(a) ? near_wave<kCosine>(a) : far(a); }
+  template <SmallFloat T>
+  static T f(T x) {
+    return T::from(f(static_cast<float>(x)));
+  }
+};
+struct Sine : Wave<false> {
+  static float near(float a) { return near_wave<false>(a); }
+};
+struct Cosine : Wave<true> {
+  static float near(float a) { return near_wave<true>(a); }
+};
 
 // rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: of the high word alone, into the high word alone.
 template <class F>
@@ -244,8 +259,53 @@ struct With : Rarely<kSaturate && !std::is_same_v<F, FloatMul> && !std::is_same_
 
 }  // namespace
 
+namespace {
+
+template <class F>
+concept HasNear = requires(float a) {
+  F::near(a);
+};
+
+// All lanes as if they were near, which is vector code; those that are not once more.
+template <class F, bool kFlush>
+const Op* run_near(Warp& warp, const Op* op) {
+  using G = With<F, kFlush, false>;
+  const float* a = warp.lanes<float>(op->a);
+  float* d = warp.lanes<float>(op->d);
+  float from[kWarpSize];
+  uint32_t is_far = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    from[i] = G::ready(a[i]);
+    is_far |= is_near_angle(from[i]) ? 0u : 1u;
+  }
+  for (uint32_t i = 0; i < kWarpSize; ++i) d[i] = G::finish(F::near(from[i]));
+  for (uint32_t i = 0; is_far && i < kWarpSize; ++i) {
+    if (!is_near_angle(from[i])) d[i] = G::finish(F::far(from[i]));
+  }
+  return op + 1;
+}
+
+template <HasNear F>
+bool lower_near(Lowering& l) {
+  Source a;
+  if (!l.source(l.operand(1), ptx::Type::f32, &a)) return false;
+  const bool flushes = l.has("ftz");
+  const Handler handler = a.uniform ? flushes
+                                          ? &run_unary<With<F, true, false>, float, float, false>
+                                          : &run_unary<With<F, false, false>, float, float, false>
+                          : flushes ? &run_near<F, true>
+                                    : &run_near<F, false>;
+  l.emit_value(l.operand(0), 4, a.uniform, handler, a);
+  return true;
+}
+
+}  // namespace
+
 template <class F>
 bool unary_float(Lowering& l) {
+  if constexpr (HasNear<F>) {
+    if (l.type() == ptx::Type::f32) return lower_near<F>(l);
+  }
   if (l.type() == ptx::Type::f64 && l.has("approx") && l.has("ftz"))
     return lower_unary_as<OfHighWord<F>>(l);
   if (int rounding = rounding_of(l); rounding != FE_TONEAREST) return lower_rounded<F>(l, rounding);
@@ -513,6 +573,8 @@ void describe_single(Meanings& to) {
   to.unary<With<Log2, kFlush, false>, float>(Does::Lanewise);
   to.unary<With<Sine, kFlush, false>, float>(Does::Lanewise);
   to.unary<With<Cosine, kFlush, false>, float>(Does::Lanewise);
+  to.add(&run_near<Sine, kFlush>, {Does::Lanewise, Number::F32, Number::F32, 1, 1});
+  to.add(&run_near<Cosine, kFlush>, {Does::Lanewise, Number::F32, Number::F32, 1, 1});
   to.unary<With<Tanh, kFlush, false>, float>(Does::Lanewise);
   const OfFloats saturating{.flushes = kFlush, .saturates = true};
   to.binary<With<FloatAdd, kFlush, true>, float>(Does::Add, saturating);

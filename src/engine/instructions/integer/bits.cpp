@@ -165,13 +165,24 @@ uint32_t dot2(const uint32_t* v, uint8_t variant) {
   return sum;
 }
 
-uint32_t lookup3(const uint32_t* v, uint8_t table) {
-  uint32_t result = 0;
-  for (uint32_t i = 0; i < 8; ++i) {
-    if (!(table >> i & 1)) continue;
-    result |= (i & 4 ? v[0] : ~v[0]) & (i & 2 ? v[1] : ~v[1]) & (i & 1 ? v[2] : ~v[2]);
+// lop3: Op::imm has the result for each of the eight cases of three bits. All are computed: a loop
+// over lanes is then vector code.
+const Op* run_lookup(Warp& warp, const Op* op) {
+  const uint32_t *a = warp.lanes<uint32_t>(op->a), *b = warp.lanes<uint32_t>(op->b),
+                 *c = warp.lanes<uint32_t>(op->c);
+  uint32_t* d = warp.lanes<uint32_t>(op->d);
+  uint32_t of[8];
+  for (uint32_t i = 0; i < 8; ++i) of[i] = 0 - static_cast<uint32_t>(op->imm >> i & 1);
+#pragma GCC ivdep
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    const auto by = [](uint32_t bit, uint32_t set, uint32_t clear) {
+      return clear ^ ((clear ^ set) & bit);
+    };
+    const uint32_t high = by(b[i], by(c[i], of[7], of[6]), by(c[i], of[5], of[4]));
+    const uint32_t low = by(b[i], by(c[i], of[3], of[2]), by(c[i], of[1], of[0]));
+    d[i] = by(a[i], high, low);
   }
-  return result;
+  return op + 1;
 }
 
 // By 31 at most and once more by 1: no shift is as wide as its value, and lanes stay 32 bits wide.
@@ -297,17 +308,13 @@ bool dot_product2(Lowering& l) {
 }
 
 bool lop3(Lowering& l) {
-  uint32_t a, b, c;
-  Dest d;
-  if (!l.lanes(l.operand(1), ptx::Type::b32, &a) || !l.lanes(l.operand(2), ptx::Type::b32, &b) ||
-      !l.lanes(l.operand(3), ptx::Type::b32, &c) || !l.dest(l.operand(0), 4, false, &d)) {
+  Source a, b, c;
+  if (!l.lanes(l.operand(1), ptx::Type::b32, &a.offset) ||
+      !l.lanes(l.operand(2), ptx::Type::b32, &b.offset) ||
+      !l.lanes(l.operand(3), ptx::Type::b32, &c.offset))
     return false;
-  }
-  Sources sources{{a, b, c, a}};
-  Op& op = l.emit(&run_bits<uint32_t, lookup3>);
-  op.d = d.offset;
-  op.x = static_cast<uint8_t>(l.operand(4).bits);
-  op.data = l.own(sources);
+  l.emit_value(l.operand(0), 4, false, &run_lookup, a, b, c,
+               static_cast<int64_t>(l.operand(4).bits & 0xff));
   return true;
 }
 
@@ -343,9 +350,10 @@ void describe_called(Meanings& to) {
 }  // namespace
 
 void describe_bits(Meanings& to) {
-  describe_called<uint32_t, extract<false>, extract<true>, insert, lookup3, permute_bytes, dot4,
-                  dot2, mask_of, extend_from>(to);
+  describe_called<uint32_t, extract<false>, extract<true>, insert, permute_bytes, dot4, dot2,
+                  mask_of, extend_from>(to);
   describe_called<uint64_t, extract64<false>, extract64<true>, insert64>(to);
+  to.add(&run_lookup, {Does::Lookup, Number::U32, Number::U32, 3, 7});
   to.ternary<FunnelLeft, uint32_t>(Does::FunnelLeft);
   to.ternary<FunnelRight, uint32_t>(Does::FunnelRight);
   to.ternary<FunnelLeftClamped, uint32_t>(Does::Lanewise);
