@@ -435,6 +435,7 @@ void Emitter::branch(const Step& step) {
 bool Emitter::write_steps() {
   for (size_t i = 0; i < plan_.steps.size();) {
     const Step& step = plan_.steps[i];
+    end_merged(i);
     auto label = labels_.find(step.index);
     const bool is_first = i == 0 || plan_.steps[i - 1].index != step.index;
     if (label != labels_.end() && is_first) {
@@ -444,6 +445,7 @@ bool Emitter::write_steps() {
       found_.clear();
     }
     now_ = &step;
+    if (step.under && (i == 0 || !is_merged_with(step, plan_.steps[i - 1]))) begin_merged(i);
     const Target::Mark mark = t_.mark();
     const size_t first = i;
     if (step.d && common_.count(*step.d)) {
@@ -460,8 +462,12 @@ bool Emitter::write_steps() {
       need_all(step);
       if (!one(step)) return false;
       if (step.d) {
-        if (step.writes.empty()) blend(*step.d);
-        for (uint32_t to : step.writes) blend(to);
+        if (step.writes.empty()) blend(step, *step.d);
+        // A handler that was called has left them where they belong.
+        const bool is_called = step.meaning.does == Does::Warpwide && !step.exchange;
+        for (uint32_t to : step.writes) {
+          if (!is_called || is_parts(step.meaning)) blend(step, to);
+        }
         if (!plan_.variables[*step.d].home) splat_base(*step.d);
       }
       ++i;
@@ -470,6 +476,7 @@ bool Emitter::write_steps() {
     std::erase_if(checked_, [&](const Checked& each) { return writes(step, each.variable); });
     t_.release(mark);
   }
+  end_merged(plan_.steps.size());
   return true;
 }
 

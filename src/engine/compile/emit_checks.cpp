@@ -121,11 +121,15 @@ void Emitter::place_itself(const Prepared& at, const Reg& pointer, bool for_some
 // image the others would read before its beginning.
 void Emitter::find_loaded_for_some() {
   constexpr int64_t kFarthest = int64_t{1} << 30;
-  const bool can = t_.loads_some() && t_.adds_steps() && !plan_.apart;
+  const bool can = t_.loads_some() && t_.adds_steps() && !plan_.apart && plan_.whole;
   for_some_.assign(out_->prepared.size(), can ? 1 : 0);
+  const Step* first = nullptr;  // the others are for the same lanes
   for (const Step& step : plan_.steps) {
     const auto found = prepared_of_.find(step.index);
     if (found == prepared_of_.end()) continue;
+    if (step.under && !first) first = &step;
+    if (first && (step.under != first->under || step.under_not != first->under_not))
+      for_some_[found->second] = 0;
     const Prepared& at = out_->prepared[found->second];
     const auto [least, most] = range_of(at.steps, kWarpSize);
     const auto is_vector = [&](const std::optional<uint32_t>& index) {

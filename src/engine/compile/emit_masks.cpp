@@ -34,14 +34,67 @@ Reg Emitter::active(uint32_t strip, uint32_t half, uint32_t bytes) {
   return wide;
 }
 
-void Emitter::blend(uint32_t index) {
+// Takes over what the step has computed: for the lanes that run, or for those of the branch that
+// became a mask.
+void Emitter::blend(const Step& step, uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (!v.blended) return;
   const uint32_t halves = halves_of(v.bytes);
   for (uint32_t s = 0; s < strips_; ++s) {
-    for (uint32_t h = 0; h < halves; ++h)
-      t_.blend(place_of(index, s, h), result(index, s, h), active(s, h, lane_bytes(v.bytes)));
+    for (uint32_t h = 0; h < halves; ++h) {
+      const Target::Mark mark = t_.mark();
+      const Reg to = place_of(index, s, h), from = result(index, s, h);
+      if (plan_.masked) {
+        t_.blend(to, from, active(s, h, lane_bytes(v.bytes)));
+      } else if (!step.under) {
+        t_.copy(to, from);
+      } else {
+        Reg mask = merged_mask(step, s);
+        if (v.bytes == 8) {
+          const Reg narrow = mask;
+          t_.widen(true, h == 1, mask = t_.vector(), narrow);
+        }
+        t_.blend(to, from, mask);
+      }
+      t_.release(mark);
+    }
   }
+}
+
+Reg Emitter::merged_mask(const Step& step, uint32_t strip) {
+  const Reg given = vector_of(*step.under, strip, 0);
+  if (!step.under_not) return given;
+  Reg mask = t_.vector();
+  t_.unary(Does::Not, Number::U32, mask, given);
+  return mask;
+}
+
+// Around the Ops of a branch that became a mask, if no lane wants them and they are not few: the
+// place behind them.
+void Emitter::begin_merged(size_t first) {
+  constexpr size_t kFewest = 8;
+  const Step& step = plan_.steps[first];
+  size_t end = first;
+  while (end < plan_.steps.size() && is_merged_with(step, plan_.steps[end])) ++end;
+  if (plan_.masked || end - first < kFewest || plan_.variables[*step.under].kept != Kept::Vector)
+    return;
+  const Target::Mark mark = t_.mark();
+  Reg bits = t_.word();
+  t_.constant_word(bits, 0);
+  for (uint32_t s = 0; s < strips_; ++s)
+    t_.mask_to_bits(bits, merged_mask(step, s), s * t_.vector_lanes());
+  behind_merged_ = {end, t_.label()};
+  t_.jump_if(bits, false, behind_merged_->label);
+  t_.release(mark);
+}
+
+void Emitter::end_merged(size_t next) {
+  if (!behind_merged_ || next < behind_merged_->step) return;
+  t_.bind(behind_merged_->label);
+  behind_merged_.reset();
+  checked_.clear();
+  scaled_.clear();
+  found_.clear();
 }
 
 // The branch back at the end of the loop. A pass that takes very many rounds starts again in the

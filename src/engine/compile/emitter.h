@@ -76,7 +76,13 @@ class Emitter {
   // emit_masks.cpp
   void begin_masks();
   Reg active(uint32_t strip, uint32_t half, uint32_t bytes);
-  void blend(uint32_t variable);
+  void blend(const Step& step, uint32_t variable);
+  Reg merged_mask(const Step& step, uint32_t strip);
+  static bool is_merged_with(const Step& step, const Step& other) {
+    return other.under && other.resume == step.resume;
+  }
+  void begin_merged(size_t first);
+  void end_merged(size_t next);
   void branch_masked(const Step& step);
   struct Way {  // to a place where lanes wait
     size_t index = 0;
@@ -303,6 +309,11 @@ class Emitter {
   Reg active_bits_, others_;      // where lanes go apart: those that run, those that wait inside
   std::map<uint32_t, Way> ways_;  // by Op: the same
   Label done_;
+  struct BehindMerged {
+    size_t step;
+    Label label;
+  };
+  std::optional<BehindMerged> behind_merged_;  // of begin_merged()
   std::vector<Value> values_;
   std::vector<std::vector<uint32_t>> last_read_;  // by step: variables
   std::vector<Reg> free_vectors_, free_words_;    // of values that nobody reads any more

@@ -308,6 +308,50 @@ bool Flow::only_compute(uint32_t begin, uint32_t end) const {
   return stores == begin || !leader_[stores];
 }
 
+// Does nobody come here but from the branch before it, which leads to `end` as well?
+bool Flow::leads_on(uint32_t op, uint32_t end) const {
+  const Meaning* before = meanings_[op - 1];
+  const bool is_way = before && branches(before) && before->does != Does::Branch &&
+                      index_of(program_.ops[op - 1].target) == end;
+  return is_way && std::none_of(jumps_.begin(), jumps_.end(),
+                                [&](const Jump& jump) { return jump.to == op; });
+}
+
+bool Flow::may_merge(uint32_t begin, uint32_t end) const {
+  constexpr uint32_t kMostOps = 64;
+  if (begin >= end || end - begin > kMostOps) return false;
+  // How often it has turned to stores, and from them to something else: where a check fails, all of
+  // it runs again from the branch. Nothing may be loaded anew that it has stored to.
+  uint32_t turns = 0;
+  bool loaded = false, leaves = false;
+  for (uint32_t i = begin; i < end; ++i) {
+    const Meaning* m = meanings_[i];
+    if ((i > begin && leader_[i] && !leads_on(i, end)) || !m || is_atomic(m)) return false;
+    if (branches(m)) {  // one more condition
+      if (m->does == Does::Branch || index_of(program_.ops[i].target) != end || turns || leaves ||
+          leader_[i] || i + 1 == end)
+        return false;
+      continue;
+    }
+    if (is_store(m) != (turns % 2 == 1)) ++turns;
+    if (turns > 3 || (turns == 2 && loaded) || (is_store(m) && leaves)) return false;
+    if (is_store(m)) continue;
+    if (!fits(m) || is_warpwide(m) || m->does == Does::Lanewise || m->type == Number::F64 ||
+        m->from == Number::F64)
+      return false;
+    const Elements* elements = elements_of(plain(i), m);
+    const bool loads = elements || m->does == Does::Load || m->does == Does::LoadScalar ||
+                       m->does == Does::LoadFused;
+    if (leaves && (loads || bytes_of(m->type) > 4 || bytes_of(m->from) > 4)) return false;
+    loaded |= loads && turns == 0;
+    bool is_read = false;
+    for_each_written(i, [&](uint32_t slot) { is_read |= is_live(slot, end); });
+    if (is_read && (elements || plain(i).effect == Effect::Scalar)) return false;
+    leaves |= is_read;
+  }
+  return true;
+}
+
 // All Ops are known, and it is entered at the top alone.
 bool Flow::is_loop(uint32_t begin, uint32_t end, bool stores) const {
   // Its first Op is replaced, which no branch may be.

@@ -65,6 +65,9 @@ class Flow {
   // Do they compute what nobody reads behind them, and store it at the end? Then lanes that a
   // branch leads around them can compute along, as long as they do not store.
   bool only_compute(uint32_t begin, uint32_t end) const;
+  // Can all lanes run them, where what they write is taken over for some alone? They store at the
+  // end, or leave results there; what may have to start again at the branch comes before those.
+  bool may_merge(uint32_t begin, uint32_t end) const;
 
  private:
   struct Run {  // a basic block
@@ -86,6 +89,7 @@ class Flow {
   void add_loops(bool stores, std::vector<bool>& taken, std::vector<Phase>& to) const;
   Phase run_from(uint32_t begin, const std::vector<bool>& taken) const;
   bool is_scattered(uint32_t op) const;
+  bool leads_on(uint32_t op, uint32_t end) const;
 
   const Program& program_;
   std::vector<const Meaning*> meanings_;

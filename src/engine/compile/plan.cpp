@@ -49,19 +49,54 @@ std::optional<uint32_t> Planner::write(uint32_t slot, Slot in, uint32_t bytes, u
   auto before = current_.find(slot);
   if (before != current_.end() && !plan_.variables[before->second].home)
     plan_.variables[before->second].until = index;
+  // Of a branch that became a mask: the others keep what they have.
+  if (lives_on && index < under_end_) {
+    if (in == Slot::Scalar) return std::nullopt;
+    plan_.variables[*variable].blended = plan_.variables[*variable].input = true;
+  }
   plan_.variables[*variable].written = true;
   current_[slot] = *variable;
   return variable;
+}
+
+// Of a branch that became a mask, one more to the same place: the lanes that go through both.
+bool Planner::takes_over_more(const Step& branch) {
+  if (!under_ || branch.index >= under_end_ || !merged_.count(under_branch_) ||
+      flow_.index_of(branch.op.target) != under_end_)
+    return false;
+  const auto other = read(branch.op.a, Slot::Predicate, 4);
+  if (!other) return false;
+  const bool other_not = branch.meaning.does == Does::BranchIf;
+  Step both = branch;
+  both.meaning = {Does::Logic};
+  both.op.target = nullptr;
+  both.op.x = under_not_ && other_not ? 1 : 0;  // none of both, or both
+  both.op.y = under_not_ != other_not;          // of the inverse of a
+  both.a = under_not_ || !both.op.y ? under_ : other;
+  both.b = under_not_ || !both.op.y ? other : under_;
+  both.under = under_, both.under_not = under_not_, both.resume = under_branch_;
+  Variable v;
+  v.slot = kScratch;
+  v.in = Slot::Predicate;
+  v.from = branch.index;
+  v.written = true;
+  under_ = both.d = static_cast<uint32_t>(plan_.variables.size());
+  under_not_ = under_not_ && other_not;
+  plan_.variables.push_back(v);
+  plan_.steps.push_back(std::move(both));
+  return true;
 }
 
 // A branch around stores alone: they become stores for some lanes, so that lanes may disagree.
 bool Planner::takes_over_stores(const Step& step) {
   const Does does = step.meaning.does;
   if (does != Does::BranchIf && does != Does::BranchUnless) return false;
+  if (takes_over_more(step)) return true;
   const uint32_t target = flow_.index_of(step.op.target);
   if (target <= step.index || target > plan_.phase.end || step.index == plan_.phase.begin ||
       flow_.is_leader(step.index) ||
-      !(flow_.only_store(step.index + 1, target) || computes_along(step.index + 1, target)))
+      !(flow_.only_store(step.index + 1, target) || computes_along(step.index + 1, target) ||
+        merged_.count(step.index)))
     return false;
   under_ = read(step.op.a, Slot::Predicate, 4);
   under_end_ = target;
@@ -397,10 +432,31 @@ bool Planner::find_parted() {
   return changed;
 }
 
+namespace {
+
+// Branches around a few Ops at which lanes may disagree.
+std::set<uint32_t> merged_branches(const Flow& flow, const Plan& plan) {
+  std::set<uint32_t> out;
+  for (const Step& step : plan.steps) {
+    if (!is_branch(step) || !step.a || plan.variables[*step.a].kept != Kept::Vector) continue;
+    const uint32_t target = flow.index_of(step.op.target);
+    if (target > step.index && target <= plan.phase.end && flow.may_merge(step.index + 1, target))
+      out.insert(step.index);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, Taken taken) {
   if (!taken.all_lanes || taken.apart) return Planner(flow, phase, warp, true, taken).run();
   std::optional<Plan> plan = Planner(flow, phase, warp, false, taken).run();
   if (!plan || !plan->lanes_decide) return plan;
+  if (std::set<uint32_t> branches = merged_branches(flow, *plan); !branches.empty()) {
+    Planner planner(flow, phase, warp, false, taken);
+    std::optional<Plan> merged = planner.merge(std::move(branches)).run();
+    if (merged && !(merged->lanes_decide && phase.loops)) return merged;
+  }
   // Masks cost no more than to see whether lanes agree, and need not have all of them at once; but
   // an address that is read behind the loop is then one for each lane.
   std::optional<Plan> masked = Planner(flow, phase, warp, true, taken).run();

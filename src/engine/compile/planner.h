@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -25,6 +26,12 @@ class Planner {
     plan_.whole = flow.is_whole(phase);
     if (flow.program().narrow_rows)
       plan_.row_lanes = plan_.header_rows = warp.block->grid->block_dim.x;
+  }
+
+  // These branches, at which lanes may disagree, become masks.
+  Planner& merge(std::set<uint32_t> branches) {
+    merged_ = std::move(branches);
+    return *this;
   }
 
   std::optional<Plan> run() {
@@ -104,6 +111,7 @@ class Planner {
   bool read_warpwide(Step& step);
   std::optional<uint32_t> number_in(uint32_t variable) const;
   bool takes_over_stores(const Step& step);
+  bool takes_over_more(const Step& branch);
   bool computes_along(uint32_t begin, uint32_t end) const;
   bool find_blended();
   bool find_parted();
@@ -142,6 +150,7 @@ class Planner {
   uint32_t under_end_ = 0, under_branch_ = 0;
   std::optional<uint32_t> under_;
   bool under_not_ = false;
+  std::set<uint32_t> merged_;
 };
 
 bool is_float_arithmetic(const Meaning& m);

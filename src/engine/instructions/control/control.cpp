@@ -236,15 +236,9 @@ constexpr uint8_t kAligned = 4;
 
 // op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only; op->z: both
 // are written in the program.
-const Op* run_barrier(Warp& warp, const Op* op) {
-  // The usual one: bar.sync 0 of all lanes.
+[[gnu::noinline]] const Op* run_any_barrier(Warp& warp, const Op* op) {
   if (op->z && (op->x | op->y) == 0 && warp.mask == kFullMask) [[likely]] {
     const uint32_t id = *warp.lanes<uint32_t>(op->a), wanted = *warp.lanes<uint32_t>(op->b);
-    if ((id | wanted) == 0 && warp.block->counts_warps && warp.splits.empty() &&
-        warp.frame == warp.kernel_frame) [[likely]] {
-      warp.block->arrive_whole(warp, op + 1);
-      return nullptr;
-    }
     if (id < kBarrierCount) {
       warp.moved = true;
       warp.splits.push_back(
@@ -292,6 +286,17 @@ const Op* run_barrier(Warp& warp, const Op* op) {
   warp.park(op + 1, Wait::Barrier, static_cast<uint8_t>(id), 0);
   block.arrive(static_cast<uint8_t>(id), threads, wanted);
   return nullptr;
+}
+
+const Op* run_barrier(Warp& warp, const Op* op) {
+  // The usual one: bar.sync 0 of all lanes.
+  if (op->z && (op->x | op->y) == 0 && warp.mask == kFullMask && warp.block->counts_warps &&
+      (*warp.lanes<uint32_t>(op->a) | *warp.lanes<uint32_t>(op->b)) == 0 && warp.splits.empty() &&
+      warp.frame == warp.kernel_frame) [[likely]] {
+    warp.block->arrive_whole(warp, op + 1);
+    return nullptr;
+  }
+  return run_any_barrier(warp, op);
 }
 
 // What the barrier just passed has counted. op->x: 0 popc, 1 and, 2 or.
