@@ -24,11 +24,17 @@ constexpr double kStoreApart = 300;  // a store that some lanes go around,
 constexpr double kRowAccess = 110;   // the same of several rows,
 constexpr double kAtomic = 900, kAtomicMade = 260;    // interpreted, compiled
 constexpr double kByLanes = 170, kRowsByLanes = 900;  // by 32 addresses,
-constexpr double kGather = 190, kGatherOnce = 10;     // and compiled, of a pass as well
-constexpr double kColumn = 50;                        // local memory, compiled
-constexpr double kRounds = 4;                         // of a loop, at least
-constexpr double kWarps = 4;                          // of a block
-constexpr double kMargin = 1.2;                       // what an estimate may be wrong by
+// And compiled, of a pass as well; x86-64 has instructions for it.
+#if defined(__x86_64__)
+constexpr double kGather = 60, kGatherOnce = 10;
+#else
+constexpr double kGather = 190, kGatherOnce = 10;
+#endif
+constexpr double kStrided = 70;  // by addresses that rise by another step
+constexpr double kColumn = 50;   // local memory, compiled
+constexpr double kRounds = 4;    // of a loop, at least
+constexpr double kWarps = 4;     // of a block
+constexpr double kMargin = 1.2;  // what an estimate may be wrong by
 // The same where lanes go apart and no loop is: one entry, of which each lane runs a part.
 constexpr double kMarginApart = 2;
 
@@ -37,6 +43,14 @@ constexpr double kMarginApart = 2;
 bool runs_for_some(const Plan& plan, const Step& step) {
   if (!plan.apart || plan.some) return plan.masked;
   return step.d && plan.variables[*step.d].blended;
+}
+
+// Of base and step, but its lanes are no neighbours.
+bool is_strided(const Plan& plan, const Step& step) {
+  if (!(step.op.x & (kAddressAffine | kAddressRows))) return false;
+  const bool of_header = step.place.of == Place::Of::Header;
+  const Pattern2& steps = of_header ? step.place.steps : plan.variables[step.place.variable].steps;
+  return steps.step != 0 && steps.step != memory_bytes(step);
 }
 
 // What the interpreter does in place of one Op; of lanes that go apart also a copy of the Op, and
@@ -49,6 +63,7 @@ double interpreted(const Plan& plan, const Step& step) {
   if (apart && changes_memory(step)) return kStoreApart;
   if ((does == Does::Load || does == Does::Store) && is_local(step)) return kByLanes;
   if (does == Does::Load || does == Does::Store) {
+    if (is_strided(plan, step)) return rows ? kRowsByLanes : kByLanes;
     if (step.op.x & (kAddressAffine | kAddressRows)) return rows ? kRowAccess : kAccess;
     return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
   }
@@ -62,6 +77,9 @@ double gathered(const Plan& plan, const Step& step) {
   if (step.meaning.does == Does::Atomic) return kAtomicMade;
   if (step.a && is_local(step) && (step.meaning.does == Does::Load || changes_memory(step)))
     return kColumn;
+  if ((step.meaning.does == Does::Load || step.meaning.does == Does::Store) &&
+      is_strided(plan, step))
+    return kStrided;
   return is_gather(plan, step) ? kGather * lane_bytes(bytes_of(step.meaning.type)) / 4 : 0;
 }
 

@@ -59,9 +59,10 @@ TEST(CompiledWarps, AreEnteredOnceForARowOrASlice) {
   struct {
     KilnDim3 block;
     uint32_t slices;
-  } const cases[] = {{{128, 4, 1}, 4}, {{32, 8, 2}, 2}, {{8, 16, 4}, 4}, {{16, 8, 2}, 2}};
+  } const cases[] = {{{128, 4, 1}, 4}, {{32, 8, 2}, 2}, {{8, 8, 2}, 2}, {{16, 8, 2}, 2}};
   for (const auto& [block, slices] : cases) {
     const Ran compiled = run_compiled(text, block, 1 << 20, "always", 3);
+    EXPECT_EQ(compiled.text, "") << "all of it is there";
     EXPECT_EQ(compiled.out, run_compiled(text, block, 1 << 20, "0", 3).out);
     if (!compiles()) continue;
     EXPECT_GT(compiled.facts.entered, 0u);
