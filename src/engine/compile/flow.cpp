@@ -94,6 +94,15 @@ bool Flow::is_constant(uint32_t slot, uint64_t* bits) const {
   return *bits != 0;
 }
 
+bool Flow::is_lane_constant(uint32_t slot, uint32_t bytes, uint64_t* bits) const {
+  const uint32_t size = bytes * kWarpSize;
+  if (slot + size > program_.image.size() || !is_constant(slot, bits)) return false;
+  const std::byte* at = program_.image.data() + slot;
+  *bits = 0;
+  std::memcpy(bits, at, bytes);
+  return *bits != 0 && std::memcmp(at, at + bytes, size - bytes) == 0;
+}
+
 std::vector<uint32_t> Flow::followers(uint32_t op) const {
   const Op& at = program_.ops[op];
   const auto count = static_cast<uint32_t>(program_.ops.size());

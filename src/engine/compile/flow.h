@@ -33,6 +33,8 @@ class Flow {
   uint32_t index_of(const Op* op) const { return static_cast<uint32_t>(op - program_.ops.data()); }
   // Is the scalar in this slot the same in every launch?
   bool is_constant(uint32_t slot, uint64_t* bits) const;
+  // The same of 32 lanes of so many bytes.
+  bool is_lane_constant(uint32_t slot, uint32_t bytes, uint64_t* bits) const;
   // May what the slot holds be read by `op` or by what follows?
   bool is_live(uint32_t slot, uint32_t op) const;
   bool is_leader(uint32_t op) const { return leader_[op]; }

@@ -69,6 +69,13 @@ class Planner {
         home == plan_.home.end() || (plan_.variables[home->second].in == Slot::Predicate &&
                                      !plan_.variables[home->second].written);
     if (in == Slot::Scalar && is_free) return scalar_of(slot, bytes);
+    // A number that a handler wants in all lanes is one value here.
+    uint64_t number = 0;
+    if (in == Slot::Lanes && is_free && flow_.is_lane_constant(slot, bytes, &number)) {
+      const uint32_t one = scalar_of(slot, bytes);
+      plan_.variables[one].constant = number;
+      return one;
+    }
     return home_of(slot, in, bytes);
   }
   uint32_t scalar_of(uint32_t slot, uint32_t bytes) {

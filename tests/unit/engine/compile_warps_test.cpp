@@ -49,6 +49,26 @@ TEST(CompiledWarps, AreEnteredOnceForABlock) {
   }
 }
 
+// Numbers that handlers read as 32 lanes are no values of a warp's own.
+TEST(CompiledWarps, ShareNumbersOfAllLanes) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      kIndexOfAll +
+          "setp.ge.s32 %p1, %r5, %r1; @%p1 bra END; ld.global.f32 %f1, [%rd4];"
+          "ld.global.u16 %rs1, [%rd4+2]; fma.rm.f32 %f2, %f1, 0f437C0000, 0f4B400001;"
+          "mov.b32 %f3, {0, %rs1}; add.f32 %f2, %f2, %f3; mov.b32 %r8, %f2;"
+          "lop3.b32 %r8, %r8, 21845, 3855, 0x96; mov.b32 %r9, {%rs1, 7}; xor.b32 %r8, %r8, %r9;"
+          "st.global.u32 [%rd5], %r8;\nEND: ret;");
+  const Ran compiled = run_compiled(text, {256, 1, 1}, 1 << 20, "always", 3);
+  EXPECT_EQ(compiled.out, run_compiled(text, {256, 1, 1}, 1 << 20, "0", 3).out);
+#if defined(__x86_64__)  // elsewhere handlers are called
+  if (compiles()) {
+    EXPECT_GT(compiled.facts.entered, 0u);
+    EXPECT_LE(compiled.facts.entered, kGrid + 2) << "of " << kGrid * 8 << " warps";
+  }
+#endif
+}
+
 // Of a row, or of the rows of one %tid.z.
 TEST(CompiledWarps, AreEnteredOnceForARowOrASlice) {
   const std::string text = kernel_text(

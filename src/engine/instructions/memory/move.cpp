@@ -102,6 +102,7 @@ struct Parts {
   uint32_t count = 0;
   uint32_t bytes = 0;  // of a part
   uint32_t slots[8] = {};
+  bool uniform[8] = {};  // of what is read: a scalar
 };
 
 // A handler for each pair of widths, whose loops are vector code.
@@ -112,6 +113,11 @@ const Op* run_pack(Warp& warp, const Op* op) {
   Whole result[kWarpSize] = {};
   for (uint32_t p = 0; p < kParts; ++p) {
     const Part* from = warp.lanes<Part>(parts.slots[p]);
+    const auto one = static_cast<Whole>(static_cast<Whole>(from[0]) << (p * sizeof(Part) * 8));
+    if (parts.uniform[p]) {
+      for (Whole& each : result) each |= one;
+      continue;
+    }
     for (uint32_t i = 0; i < kWarpSize; ++i)
       result[i] |= static_cast<Whole>(static_cast<Whole>(from[i]) << (p * sizeof(Part) * 8));
   }
@@ -156,7 +162,10 @@ bool pack(Lowering& l) {
   parts.count = static_cast<uint32_t>(from.elements.size());
   if (!part_bytes(l, from.elements.size(), &parts.bytes)) return false;
   for (uint32_t p = 0; p < parts.count; ++p) {
-    if (!l.lanes(from.elements[p], part_type(parts.bytes), &parts.slots[p])) return false;
+    Source part;
+    if (!l.source(from.elements[p], part_type(parts.bytes), &part)) return false;
+    parts.slots[p] = part.offset;
+    parts.uniform[p] = part.uniform;
   }
   Dest d;
   if (!l.dest(l.operand(0), ptx::bytes_of(l.type()), false, &d)) return false;
@@ -280,7 +289,7 @@ bool test_space(Lowering& l) {
 void describe_move(Meanings& to) {
   to.parts(&run_pack<uint64_t, uint32_t>, Number::U64, Number::U32, [](const Op& op, Touched& out) {
     const Parts& parts = *static_cast<const Parts*>(op.data);
-    out.reads = {{parts.slots[0], 4}, {parts.slots[1], 4}};
+    out.reads = {{parts.slots[0], 4, parts.uniform[0]}, {parts.slots[1], 4, parts.uniform[1]}};
     out.writes = {{op.d, 8}};
   });
   to.parts(&run_unpack<uint64_t, uint32_t>, Number::U32, Number::U64,
@@ -291,7 +300,7 @@ void describe_move(Meanings& to) {
            });
   to.parts(&run_pack<uint32_t, uint16_t>, Number::U32, Number::U16, [](const Op& op, Touched& out) {
     const Parts& parts = *static_cast<const Parts*>(op.data);
-    out.reads = {{parts.slots[0], 2}, {parts.slots[1], 2}};
+    out.reads = {{parts.slots[0], 2, parts.uniform[0]}, {parts.slots[1], 2, parts.uniform[1]}};
     out.writes = {{op.d, 4}};
   });
   to.parts(&run_unpack<uint32_t, uint16_t>, Number::U16, Number::U32,
