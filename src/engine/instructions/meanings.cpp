@@ -16,6 +16,7 @@ constexpr bool kMakesAll = false;
 
 // Has only one of the compiler's CPUs instructions for it?
 bool is_made_by_some(const Meaning& meaning) {
+  if (meaning.floats.flushes || meaning.floats.saturates) return true;
   switch (meaning.does) {
     case Does::PowerOfTwo:
     case Does::DivideNearly:
@@ -31,7 +32,7 @@ bool is_made_by_some(const Meaning& meaning) {
     case Does::Absolute:
       return !is_real(meaning.type);
     default:
-      return meaning.floats.flushes || meaning.floats.saturates;
+      return false;
   }
 }
 
@@ -58,6 +59,7 @@ std::unique_ptr<const Meanings> describe_all() {
 void Meanings::add(Handler handler, Meaning meaning, const OfFloats& floats) {
   meaning.floats = floats;
   if (!kMakesAll && is_made_by_some(meaning)) {  // the handler is called
+    if (meaning.does == Does::Compare) return;   // it writes no lanes: the interpreter runs it
     meaning.does = Does::Lanewise;
     meaning.floats = {};
   }
