@@ -44,6 +44,7 @@ constexpr uint32_t kNoRoot = ~uint32_t{0};
 
 // An address that changes: the table has the begin and the size of what it may reach, and how far
 // that lies from there in this process.
+constexpr uint64_t kNotThere = 1;  // of Pass::seen: it was looked for, and no address is
 struct Reach {
   ptx::Space space;
   uint32_t op;

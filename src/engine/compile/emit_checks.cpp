@@ -210,10 +210,14 @@ void Emitter::expect_loaders(const Step& step) {
 
 // The same of addresses that change, as Entry::reach() finds it. An
 // address that was seen there before has to be in the region; else it may be that of another Op.
+// Memory that a branch leads around is looked for once: if it is not there, every check of it
+// fails.
 void Emitter::reach_itself(uint32_t index) {
   const Reach& at = out_->reaches[index];
   const Target::Mark mark = t_.mark();
   const auto [begin, size] = new_reach(index);
+  const bool may_lack = at.optional && !is_own(at.space);
+  const Label otherwise = may_lack ? t_.label() : refused_;
   Reg span = t_.word();
   if (at.space == ptx::Space::Local) {
     t_.jump_unless_at(t_.pass(), offsetof(Pass, local_stride), 4, plan_.local_stride, refused_);
@@ -225,18 +229,34 @@ void Emitter::reach_itself(uint32_t index) {
   } else {
     Reg cached = t_.word(), seen = t_.word();
     load_region(at.op, cached, begin, size);
-    t_.jump_if_above(begin, size, refused_);  // none yet
+    t_.jump_if_above(begin, size, otherwise);  // none yet
     t_.word_binary(Does::Sub, Number::U64, size, size, begin);
     t_.load_word(seen, t_.pass(), offsetof(Pass, seen), 8);
     t_.load_word(seen, seen, int64_t{index} * 8, 8);
     t_.word_binary(Does::Sub, Number::U64, seen, seen, begin);
-    t_.jump_if_above(seen, size, refused_);
-    if (at.align > 1) t_.jump_if_bits(begin, at.align - 1, refused_);
-    if (at.writes) expect_writable(at.op, cached, refused_);
+    t_.jump_if_above(seen, size, otherwise);
+    if (at.align > 1) t_.jump_if_bits(begin, at.align - 1, otherwise);
+    if (at.writes) expect_writable(at.op, cached, otherwise);
   }
   t_.constant_word(span, at.span);
-  t_.jump_if_above(span, size, refused_);
+  t_.jump_if_above(span, size, otherwise);
   t_.word_binary(Does::Sub, Number::U64, size, size, span);
+  if (may_lack) {
+    Label done = t_.label(), lacks = t_.label();
+    Reg state = t_.word();
+    t_.jump(done);
+    t_.bind(otherwise);
+    t_.load_word(state, t_.pass(), offsetof(Pass, seen), 8);
+    t_.load_word(state, state, int64_t{index} * 8, 8);
+    t_.word_add(state, state, -static_cast<int64_t>(kNotThere));
+    t_.jump_if(state, false, lacks);
+    t_.load_word(state, t_.pass(), offsetof(Pass, looked), 4);
+    t_.jump_if(state, false, refused_);
+    t_.bind(lacks);
+    t_.constant_word(begin, ~uint64_t{0});
+    t_.constant_word(size, 0);
+    t_.bind(done);
+  }
   t_.release(mark);
 }
 
@@ -321,6 +341,66 @@ std::vector<uint32_t> Emitter::live_at(uint32_t op) const {
 
 // Where to go if a check fails of the Op that is being emitted: to the beginning, interpreted, or
 // to the Op itself if something has been stored.
+// The greater of base and step and a number is the former, as long as its least lane is no less.
+bool Emitter::clamp_steps(const Step& step) {
+  const Meaning& m = step.meaning;
+  const bool is_signed = m.type == Number::S32;
+  const bool first = plan_.variables[*step.a].kept == Kept::Steps;
+  const uint32_t value = first ? *step.a : *step.b;
+  const Ends ends = ends_of(value, is_signed);
+  Reg other = t_.word(), clamped = t_.word();
+  t_.word_extend(is_signed, other, word_of(first ? *step.b : *step.a));
+  const bool is_max = m.does == Does::Max;
+  t_.word_compare(is_max ? Comparison::Lt : Comparison::Gt, Number::S64, clamped,
+                  is_max ? ends.least : ends.most, other);
+  t_.jump_if(clamped, true, bail());
+  t_.copy(result(*step.d, 0, 0), word_of(value));
+  return true;
+}
+
+// The row or the column of an index of base and step: all lanes are in one row if the least and the
+// most lane are. In signed division that is asked of numbers that are not negative alone.
+bool Emitter::part_of_steps(const Step& step) {
+  const Meaning& m = step.meaning;
+  const Reg base = word_of(*step.a), by = word_of(*step.b), d = result(*step.d, 0, 0);
+  const Ends ends = ends_of(*step.a, m.type == Number::S32);
+  const bool divides = m.does == Does::Divide || m.does == Does::Remainder;
+  if (!divides) {
+    const uint64_t number = plan_.variables[*step.b].constant & 0xffffffffu;
+    Reg differ = t_.word(), rows = t_.word();
+    t_.word_binary(Does::Xor, Number::U64, differ, ends.least, ends.most);
+    const uint64_t inside = m.does == Does::And ? number : (uint64_t{1} << number) - 1;
+    t_.constant_word(rows, ~inside);
+    t_.word_binary(Does::And, Number::U64, differ, differ, rows);
+    t_.jump_if(differ, true, bail());
+    return t_.word_binary(m.does, m.type, d, base, by);
+  }
+  Reg all = t_.vector(), width = t_.vector(), row = t_.word(), begin = t_.word();
+  t_.splat(all, base, 4);
+  t_.splat(width, by, 4);
+  if (!t_.binary(Does::Divide, m.type, all, all, width)) return false;
+  t_.lane_word(row, all, 0, 4);
+  Reg size = t_.word(), left = t_.word(), before = t_.word(), zero = t_.word();
+  t_.word_extend(m.type == Number::S32, size, by);
+  t_.word_extend(false, row, row);
+  t_.word_binary(Does::Mul, Number::U64, begin, row, size);
+  t_.word_add(size, size, -1);
+  t_.word_binary(Does::Add, Number::U64, left, begin, size);
+  t_.word_binary(Does::Sub, Number::U64, left, left, ends.most);
+  t_.word_binary(Does::Sub, Number::U64, before, ends.least, begin);
+  // None of these numbers may be negative.
+  for (const Reg& each : {left, before, ends.least})
+    t_.word_binary(Does::Or, Number::U64, size, size, each);
+  t_.constant_word(zero, 0);
+  t_.word_compare(Comparison::Lt, Number::S64, size, size, zero);
+  t_.jump_if(size, true, bail());
+  if (m.does == Does::Divide)
+    t_.copy(d, row);
+  else
+    t_.word_binary(Does::Sub, Number::U32, d, base, begin);
+  return true;
+}
+
 Label Emitter::bail() {
   const bool starts_again = !has_stored_ && !(plan_.phase.stores && plan_.phase.loops);
   if (starts_again) {

@@ -120,12 +120,6 @@ void Emitter::find_pointers() {
   for (const Step& step : plan_.steps) {
     if (reaches_memory(step) && !prepared_of_.count(step.index)) reach_of(step);
   }
-  if (out_->checks_itself) {
-    // Where a branch leads around an access, its region may be known to nobody yet.
-    out_->checks_itself =
-        std::none_of(out_->reaches.begin(), out_->reaches.end(),
-                     [](const Reach& at) { return at.optional && !is_own(at.space); });
-  }
   if (!out_->checks_itself) {
     for (size_t i = 0; i < out_->prepared.size(); ++i)
       t_.load_word(pointers_[i], table_, static_cast<int64_t>(i) * 8, 8);

@@ -392,6 +392,30 @@ bool Emitter::small_arithmetic(const Step& step, uint32_t s, const Reg& to) {
   return t_.ternary(does, type, to, a, b, signed_of(*step.c, m.from, s));
 }
 
+// 16 bits become 64, or the other way.
+bool Emitter::convert_small_wide(const Step& step, uint32_t s) {
+  const Meaning& m = step.meaning;
+  if (m.does != Does::Convert) return false;
+  const bool to_word = plan_.variables[*step.d].kept == Kept::Word;
+  const auto place = [&](uint32_t half) {
+    return to_word ? t_.vector() : result(*step.d, s, half);
+  };
+  if (is_small(m.type)) {
+    const Reg to = place(0);
+    t_.narrow(to, vector_of(*step.a, s, 0), vector_of(*step.a, s, 1));
+    keep_low(to, m.type);
+    if (to_word) t_.lane_word(result(*step.d, 0, 0), to, 0, 4);
+    return true;
+  }
+  const Reg from = signed_of(*step.a, m.from, s);
+  for (uint32_t half = 0; half < (to_word ? 1 : 2); ++half) {
+    const Reg to = place(half);
+    t_.widen(m.from == Number::S16, half == 1, to, from);
+    if (to_word) t_.lane_word(result(*step.d, 0, 0), to, 0, 8);
+  }
+  return true;
+}
+
 bool Emitter::small_step(const Step& step, uint32_t s) {
   const Meaning& m = step.meaning;
   const bool to_word = plan_.variables[*step.d].kept == Kept::Word;

@@ -50,6 +50,9 @@ bool Emitter::one(const Step& step) {
   }
   // What has no instructions on general registers is done in a lane.
   const Does does = step.meaning.does;
+  if (d.kept == Kept::Word && has_steps(step.a) &&
+      (does == Does::Divide || does == Does::ShiftRight))
+    return part_of_steps(step);
   const bool real = is_real(step.meaning.type) || is_real(step.meaning.from) ||
                     does == Does::Small || does == Does::Divide || does == Does::Remainder ||
                     does == Does::MulHigh || does == Does::Absolute || does == Does::Lookup ||
@@ -161,23 +164,6 @@ Emitter::Ends Emitter::ends_of(uint32_t index, bool is_signed, bool of_all_warps
   return {least, end(high, each > 0)};
 }
 
-// The greater of base and step and a number is the former, as long as its least lane is no less.
-bool Emitter::clamp_steps(const Step& step) {
-  const Meaning& m = step.meaning;
-  const bool is_signed = m.type == Number::S32;
-  const bool first = plan_.variables[*step.a].kept == Kept::Steps;
-  const uint32_t value = first ? *step.a : *step.b;
-  const Ends ends = ends_of(value, is_signed);
-  Reg other = t_.word(), clamped = t_.word();
-  t_.word_extend(is_signed, other, word_of(first ? *step.b : *step.a));
-  const bool is_max = m.does == Does::Max;
-  t_.word_compare(is_max ? Comparison::Lt : Comparison::Gt, Number::S64, clamped,
-                  is_max ? ends.least : ends.most, other);
-  t_.jump_if(clamped, true, bail());
-  t_.copy(result(*step.d, 0, 0), word_of(value));
-  return true;
-}
-
 // All lanes agree if the least and the most do.
 void Emitter::compare_ends(const Step& step) {
   const Meaning& m = step.meaning;
@@ -201,6 +187,7 @@ bool Emitter::on_steps(const Step& step) {
   const bool is_signed = m.from == Number::S32;
   const bool widens = bytes_of(m.type) == 8 && bytes_of(m.from) == 4;
   if (m.does == Does::Min || m.does == Does::Max) return clamp_steps(step);
+  if (m.does == Does::Remainder || m.does == Does::And) return part_of_steps(step);
   if (widens && (m.does == Does::Convert || m.does == Does::MulWide || m.does == Does::MadWide))
     check_widening(step, is_signed);
   if (m.does == Does::MulWide || m.does == Does::MadWide || m.does == Does::Mad ||
@@ -489,6 +476,7 @@ bool Emitter::wide_step(const Step& step, uint32_t s) {
   const Meaning& m = step.meaning;
   const bool real = is_real(m.type) || is_real(m.from);
   if (real && m.does != Does::Select && m.does != Does::Copy) return wide_float(step, s);
+  if (is_small_step(step)) return convert_small_wide(step, s);
   if (bytes_of(m.type) == 4) {  // 64 bits to 32
     if (m.does != Does::Convert) return false;
     t_.narrow(result(*step.d, s, 0), vector_of(*step.a, s, 0), vector_of(*step.a, s, 1));

@@ -131,6 +131,7 @@ class Emitter {
   Ends ends_of(uint32_t variable, bool is_signed, bool of_all_warps = false);
   bool clamp_steps(const Step& step);
   void compare_ends(const Step& step);
+  bool part_of_steps(const Step& step);
   void copy_to(uint32_t to, uint32_t from);
   void finish_float(const Step& step, Reg reg);
 
@@ -159,6 +160,7 @@ class Emitter {
   void read_small(uint32_t variable);
   void write_small(uint32_t variable, const Reg& one);
   Reg signed_of(uint32_t variable, Number type, uint32_t strip);
+  bool convert_small_wide(const Step& step, uint32_t strip);
   bool small_step(const Step& step, uint32_t strip);
   bool small_arithmetic(const Step& step, uint32_t strip, const Reg& to);
   void keep_low(const Reg& reg, Number type);

@@ -225,12 +225,60 @@ bool Planner::takes_ends(const Step& step) const {
          is_ordering(m.comparison) && ((has_steps(a) && is_one(b)) || (has_steps(b) && is_one(a)));
 }
 
+// An index of base and step is often taken apart into a row and a column: divided by the width of
+// an image. Most warps are in one row then; where the first power of two above the lanes divides,
+// or the row is long, this one is taken to be.
+bool Planner::is_in_one_part(const Step& step) {
+  const Meaning& m = step.meaning;
+  const Variable *a = var(step.a), *b = var(step.b);
+  if (!may_take_ends() || bytes_of(m.type) != 4 || !has_steps(a) || !is_one(b)) return false;
+  const auto by = factor_of(step.b, Number::U32);
+  if (!by) return false;
+  const bool shifts = m.does == Does::ShiftRight;
+  if (shifts && *by >= 31) return false;
+  const int64_t size = shifts ? int64_t{1} << *by : m.does == Does::And ? *by + 1 : *by;
+  const bool is_power = size > 0 && (size & (size - 1)) == 0;
+  if (m.does == Does::And && !is_power) return false;
+  const int64_t rows = plan_.row_lanes < kWarpSize ? kWarpSize / plan_.row_lanes - 1 : 0;
+  const int64_t span =
+      std::abs(a->steps.step) * (plan_.row_lanes - 1) + std::abs(a->steps.row_step) * rows;
+  constexpr int64_t kSeldom = 8;
+  return size >> 31 == 0 && size > span && (is_power || size / kSeldom >= span);
+}
+
 // Of 8 or 16 bits: none rises by a step, and what is one is so in a vector.
 Kept Planner::small_kept(const Step& step) const {
   if (step.meaning.does == Does::Lanewise)
     return step.op.effect == Effect::Scalar ? Kept::Splat : Kept::Vector;
   const bool one = is_one(var(step.a)) && is_one(var(step.b)) && is_one(var(step.c));
   return one && step.meaning.does != Does::Compare ? Kept::Splat : Kept::Vector;
+}
+
+// Of what computes nothing, or is lanes or one value whatever its operands are.
+bool Planner::is_plain(const Step& step, bool one, bool real, Variable* out) const {
+  const Meaning& m = step.meaning;
+  switch (m.does) {
+    case Does::Load:
+    case Does::LoadScalar:
+      if (step.place.of == Place::Of::Header) return false;  // see infer_step
+      if (one && !is_local(step)) out->kept = m.type == Number::U64 ? Kept::Word : Kept::Splat;
+      return true;
+    case Does::Atomic:
+      return true;
+    case Does::Compare:
+      if (!real && (one || takes_ends(step))) out->kept = Kept::Word;
+      return true;
+    case Does::Lanewise:
+      if (step.op.effect == Effect::Scalar) out->kept = real ? Kept::Splat : Kept::Word;
+      return true;
+    case Does::Copy:
+    case Does::Spread:
+      out->kept = var(step.a)->kept;
+      out->steps = var(step.a)->steps;
+      return true;
+    default:
+      return false;
+  }
 }
 
 // How the result is kept, from how the operands are.
@@ -241,28 +289,7 @@ Variable Planner::result_of(const Step& step) {
   const bool one = is_one(a) && is_one(b) && is_one(c);
   const bool real = is_real(m.type) || is_real(m.from) || m.does == Does::Small;
   out.kept = Kept::Vector;
-  switch (m.does) {
-    case Does::Load:
-    case Does::LoadScalar:
-      if (step.place.of == Place::Of::Header) break;  // see infer_step
-      if (one && !is_local(step)) out.kept = m.type == Number::U64 ? Kept::Word : Kept::Splat;
-      return out;
-    case Does::Atomic:
-      return out;
-    case Does::Compare:
-      if (!real && (one || takes_ends(step))) out.kept = Kept::Word;
-      return out;
-    case Does::Lanewise:
-      if (step.op.effect == Effect::Scalar) out.kept = real ? Kept::Splat : Kept::Word;
-      return out;
-    case Does::Copy:
-    case Does::Spread:
-      out.kept = a->kept;
-      out.steps = a->steps;
-      return out;
-    default:
-      break;
-  }
+  if (is_plain(step, one, real, &out)) return out;
   if (one && m.does != Does::Load && m.does != Does::LoadScalar) {
     out.kept = real ? Kept::Splat : Kept::Word;
     return out;
@@ -302,6 +329,14 @@ Variable Planner::result_of(const Step& step) {
       if (real) break;
       steps_of_product(step, &out);
       if (out.kept == Kept::Steps) with(out.steps.step, out.steps.row_step);
+      break;
+    case Does::Divide:
+    case Does::ShiftRight:
+      if (!real && is_in_one_part(step)) out.kept = Kept::Word;
+      break;
+    case Does::Remainder:
+    case Does::And:
+      if (!real && is_in_one_part(step)) with(a->steps.step, a->steps.row_step);
       break;
     case Does::Min:
     case Does::Max:

@@ -129,12 +129,14 @@ class Planner {
   Pattern2 pattern_of(const Variable& v, uint32_t row_lanes) const;
   bool infer();
   bool infer_step(const Step& step, bool* changed);
+  bool is_plain(const Step& step, bool one, bool real, Variable* out) const;
   Variable result_of(const Step& step);
   Kept small_kept(const Step& step) const;
   std::optional<int64_t> factor_of(const std::optional<uint32_t>& index, Number type);
   // What does not hold is found late in a loop, and all of it was for nothing.
   bool may_take_ends() const { return steps_hold_ && !plan_.phase.loops; }
   bool takes_ends(const Step& step) const;
+  bool is_in_one_part(const Step& step);
   void steps_of_product(const Step& step, Variable* out);
   bool known(const Step& step) const;
   void find_lazy();

@@ -156,18 +156,24 @@ bool Entry::reach(size_t index, uint64_t* words) {
     Worker::CachedRegion& cached = touched_by(at.op);
     std::atomic<uint64_t>& seen = compiled_.seen[index];
     const uint64_t last = seen.load(std::memory_order_relaxed);
-    const uint64_t wanted = last ? last : root_of(at);
+    const uint64_t wanted = last > kNotThere ? last : root_of(at);
     if (wanted && (wanted < cached.begin || wanted >= cached.end)) {
       if (auto region = warp_.block->grid->memory.find(wanted, 1, at.writes))
         cached = {region->begin, region->end, region->writable};
     }
     // Else the interpreter has not been there yet, or it is about to find a fault.
-    if (cached.begin > cached.end || (at.writes && !cached.writable)) return none(at, words);
+    if (cached.begin > cached.end || (at.writes && !cached.writable)) {
+      if (at.optional) seen.store(kNotThere, std::memory_order_relaxed);
+      return none(at, words);
+    }
     if (last != cached.begin) seen.store(cached.begin, std::memory_order_relaxed);
     begin = cached.begin;
     size = cached.end - cached.begin;
   }
-  if (size < at.span || (begin & (at.align - 1)) != 0) return none(at, words);
+  if (size < at.span || (begin & (at.align - 1)) != 0) {
+    if (at.optional) compiled_.seen[index].store(kNotThere, std::memory_order_relaxed);
+    return none(at, words);
+  }
   words[0] = begin;
   words[1] = size - at.span;
   words[2] = move;

@@ -80,6 +80,12 @@ TEST(CompiledValues, SmallIntegers) {
         "cvt.s32.s16 %r7, %h1; shr.u32 %r7, %r7, 12; cvt.u16.u32 %h3, %r7;",
         "cvt.u32.u16 %r7, %h1; mul.lo.u32 %r7, %r7, 3; cvt.s16.s32 %h3, %r7;",
         "cvt.u32.u8 %r7, %h1; cvt.u16.u32 %h3, %r7;",
+        "cvt.u64.u16 %rd9, %h1; mul.lo.u64 %rd9, %rd9, 77777; shr.u64 %rd9, %rd9, 5;"
+        "cvt.u16.u64 %h3, %rd9;",
+        "cvt.s64.s16 %rd9, %h1; add.s64 %rd9, %rd9, -3; shr.u64 %rd9, %rd9, 30;"
+        "cvt.s16.s64 %h3, %rd9; cvt.u32.u64 %r7, %rd9;",
+        "cvt.u64.u16 %rd9, %h4; add.s64 %rd9, %rd9, %rd1; sub.s64 %rd9, %rd9, %rd1;"
+        "cvt.u16.u64 %h3, %rd9;",
         "cvt.s16.s8 %h3, %h1;",
         "cvt.rn.f32.s16 %x1, %h1; cvt.rn.f32.u16 %x2, %h2; add.f32 %x1, %x1, %x2;"
         "cvt.rzi.s32.f32 %r7, %x1; cvt.u16.u32 %h3, %r7;",
@@ -397,6 +403,62 @@ TEST(CompiledValues, IndicesOfAPointer) {
     expect_same_values("mov.u32 %r13, 0;" + index + kIndexed + more +
                        "st.global.u32 [%rd6], %r13;");
     expect_same_values(loop + index + kIndexed + more + "add.s64 %rd4, %rd4, 4;" + ends);
+  }
+}
+
+// An index that is divided by the width of an image, and what is above and below it. Warps are in
+// one row, in two, or in many; the width may be none.
+TEST(CompiledValues, RowsAndColumns) {
+  for (const char* type : {"u32", "s32"}) {
+    for (int first : {0, 7, -40}) {
+      const std::string text = kernel_text(
+          "u64 p, u64 q, u32 n",
+          kBegin +
+              fmt::format(
+                  "add.s32 %r6, %r5, {1}; setp.lt.s32 %p1, %r6, 0; @%p1 bra END;\n"
+                  "div.{0} %r7, %r6, %r9; rem.{0} %r8, %r6, %r9; shr.{0} %r10, %r6, 6;"
+                  "and.b32 %r11, %r6, 63; shr.{0} %r12, %r6, 2; mad.lo.s32 %r13, %r7, %r9, %r8;"
+                  "mul.wide.s32 %rd7, %r13, 4; add.s64 %rd8, %rd1, %rd7;"
+                  "ld.global.u32 %r14, [%rd8]; mad.lo.s32 %r15, %r10, 64, %r11;"
+                  "mul.wide.s32 %rd9, %r15, 4; add.s64 %rd10, %rd1, %rd9;"
+                  "ld.global.u32 %r16, [%rd10+4]; add.u32 %r14, %r14, %r16;"
+                  "setp.lt.s32 %p2, %r7, 1; @%p2 bra S;\n"
+                  "sub.s32 %r17, %r13, %r9; mul.wide.s32 %rd11, %r17, 4;"
+                  "add.s64 %rd12, %rd1, %rd11; ld.global.u32 %r18, [%rd12];"
+                  "xor.b32 %r14, %r14, %r18;\n"
+                  "S: st.global.u32 [%rd6], %r14; st.global.u32 [%rd6+4], %r7;"
+                  "add.u32 %r12, %r12, %r10; st.global.u32 [%rd6+8], %r8;"
+                  "st.global.u32 [%rd6+12], %r12;\nEND: ret;",
+                  type, first));
+      for (KilnDim3 block : kShapes) {
+        for (uint32_t n : {1u, 3u, 32u, 64u, 100u, 256u, 300u, 0x80000001u}) {
+          const Ran compiled = run_compiled(text, block, n, "always", n);
+          EXPECT_EQ(compiled.text, "");
+          EXPECT_EQ(compiled.out, run_compiled(text, block, n, "0", n).out)
+              << type << ", " << first << ", " << block.x << ", " << n;
+        }
+      }
+    }
+  }
+}
+
+// Memory that a branch leads around need not be there: the pointer is null where `n` is 0.
+TEST(CompiledValues, MemoryThatMayBeMissing) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      kBegin +
+          "setp.eq.u32 %p1, %r9, 0; selp.b64 %rd7, 0, %rd1, %p1; ld.global.u32 %r10, [%rd4];"
+          "and.b32 %r11, %r5, 63; shr.u32 %r12, %r5, 6; mad.lo.u32 %r12, %r12, 64, %r11;"
+          "@%p1 bra S;\n"
+          "mul.wide.u32 %rd8, %r12, 4; add.s64 %rd9, %rd7, %rd8; ld.global.u32 %r13, [%rd9+8];"
+          "add.u32 %r10, %r10, %r13;\n"
+          "S: st.global.u32 [%rd6], %r10;");
+  for (KilnDim3 block : kShapes) {
+    for (uint32_t n : {0u, 1u}) {
+      const Ran compiled = run_compiled(text, block, n, "always", n);
+      EXPECT_EQ(compiled.text, "");
+      EXPECT_EQ(compiled.out, run_compiled(text, block, n, "0", n).out) << block.x << ", " << n;
+    }
   }
 }
 

@@ -391,6 +391,14 @@ void describe_convert(Meanings& to) {
   to.unary<To<uint16_t>, uint16_t, int32_t>(Does::Convert);
   to.unary<To<int16_t>, int16_t, uint32_t>(Does::Convert);
   to.unary<To<int16_t>, int16_t, int32_t>(Does::Convert);
+  to.unary<To<uint64_t>, uint64_t, uint16_t>(Does::Convert);
+  to.unary<To<int64_t>, int64_t, uint16_t>(Does::Convert);
+  to.unary<To<uint64_t>, uint64_t, int16_t>(Does::Convert);
+  to.unary<To<int64_t>, int64_t, int16_t>(Does::Convert);
+  to.unary<To<uint16_t>, uint16_t, uint64_t>(Does::Convert);
+  to.unary<To<uint16_t>, uint16_t, int64_t>(Does::Convert);
+  to.unary<To<int16_t>, int16_t, uint64_t>(Does::Convert);
+  to.unary<To<int16_t>, int16_t, int64_t>(Does::Convert);
   to.unary<To<float>, float, uint16_t>(Does::Convert);
   to.unary<To<float>, float, int16_t>(Does::Convert);
   to.unary<To<float>, float, Half>(Does::Small, {Does::Convert, Small::F16});
