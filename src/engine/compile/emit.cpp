@@ -79,11 +79,11 @@ void Emitter::take_over_sum(const Step& step) {
 // The most vectors of a strip that are needed at once. In a loop a value may be needed again; else
 // it is from its first step to its last.
 uint32_t Emitter::most_kept() const {
-  std::vector<int> change(plan_.steps.size() + 1, 0);
+  List<int> change(plan_.steps.size() + 1, 0);
   struct Used {
     size_t first, last;
   };
-  std::vector<Used> used(plan_.variables.size(), Used{plan_.steps.size(), 0});
+  List<Used> used(plan_.variables.size(), Used{plan_.steps.size(), 0});
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     const Step& step = plan_.steps[s];
     for (const auto& at : {step.d, step.a, step.b, step.c}) {
@@ -174,7 +174,7 @@ Reg Emitter::bits_of(uint32_t index, uint32_t strip, uint32_t half) {
 Reg Emitter::result(uint32_t index, uint32_t strip, uint32_t half) {
   const Variable& v = plan_.variables[index];
   if (!v.blended) return place_of(index, strip, half);
-  std::vector<Reg>& fresh = values_[index].fresh;
+  List<Reg>& fresh = values_[index].fresh;
   while (fresh.size() < size_t{strips_} * halves_of(v.bytes)) fresh.push_back(t_.new_vector());
   return fresh[v.bytes == 8 ? strip * 2 + half : strip];
 }
@@ -182,7 +182,7 @@ Reg Emitter::result(uint32_t index, uint32_t strip, uint32_t half) {
 namespace {
 
 template <class Make>
-Reg taken(std::vector<Reg>& from, const Make& make) {
+Reg taken(List<Reg>& from, const Make& make) {
   if (from.empty()) return make();
   const Reg reg = from.back();
   from.pop_back();
@@ -193,7 +193,7 @@ Reg taken(std::vector<Reg>& from, const Make& make) {
 
 // Which values of a block are not read behind each step.
 void Emitter::find_last_reads() {
-  std::vector<size_t> last(plan_.variables.size(), plan_.steps.size());
+  List<size_t> last(plan_.variables.size(), plan_.steps.size());
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     const Step& step = plan_.steps[s];
     for (const auto& at : {step.d, step.a, step.b, step.c, step.under}) {
@@ -357,7 +357,7 @@ void Emitter::leave_at(uint32_t target, bool backward) {
     t_.jump(next_warp_);
     return;
   }
-  std::vector<uint32_t> variables;
+  List<uint32_t> variables;
   for (const auto& [slot, index] : plan_.home) {
     const Variable& v = plan_.variables[index];
     if (v.written && flow_.is_live(slot, target)) variables.push_back(index);
@@ -365,7 +365,7 @@ void Emitter::leave_at(uint32_t target, bool backward) {
   leave_with(variables, {target, backward});
 }
 
-void Emitter::leave_with(const std::vector<uint32_t>& variables, Exit exit) {
+void Emitter::leave_with(const List<uint32_t>& variables, Exit exit) {
   for (uint32_t index : variables) {
     const Target::Mark mark = t_.mark();
     write_back(index);

@@ -318,10 +318,10 @@ void Emitter::expect_variable(const Variable& v) {
 }
 
 // What may be read behind this Op, which has not run.
-std::vector<uint32_t> Emitter::live_at(uint32_t op) const {
-  std::vector<uint32_t> out;
+List<uint32_t> Emitter::live_at(uint32_t op) const {
+  List<uint32_t> out;
   if (plan_.apart) out = written_home();  // first: the values of the block come on top of them
-  std::set<uint32_t> in_block;            // slots that hold a value of their block
+  ListedSet<uint32_t> in_block;           // slots that hold a value of their block
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
     const Variable& v = plan_.variables[i];
     if (v.home || v.from >= op || v.until < op || flow_.is_apart(v.from, op)) continue;

@@ -48,7 +48,7 @@ Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gath
 
 // How far from a place, which is returned, each lane's memory is, two vectors of 64 bits a strip:
 // one check for all of them, and for all of the group.
-Emitter::Placed Emitter::distances_of(const Step& step, std::vector<Reg>* from) {
+Emitter::Placed Emitter::distances_of(const Step& step, List<Reg>* from) {
   Group& group = group_of(step);
   const ReachWords& reach = reach_words(step);
   const Placed place{reach.begin, step.op.imm - group.first};
@@ -83,8 +83,8 @@ Emitter::Placed Emitter::distances_of(const Step& step, std::vector<Reg>* from) 
   return place;
 }
 
-void Emitter::addresses_of(const Step& step, std::vector<Reg>* where) {
-  std::vector<Reg> from;
+void Emitter::addresses_of(const Step& step, List<Reg>* where) {
+  List<Reg> from;
   const Placed at = distances_of(step, &from);
   Reg everywhere = t_.vector(), base = t_.word();
   t_.word_add(base, at.base, at.offset);
@@ -215,7 +215,7 @@ bool Emitter::may_be_indexed(const Step& load, const Indexed& by) {
 // store: where the interpreter may have to go on, it wants the address.
 void Emitter::find_indexed() {
   if (!t_.gathers_narrow() || !t_.adds_steps() || (plan_.phase.stores && plan_.phase.loops)) return;
-  std::vector<uint32_t> reads(plan_.variables.size(), 0), served(plan_.variables.size(), 0);
+  List<uint32_t> reads(plan_.variables.size(), 0), served(plan_.variables.size(), 0);
   bool has_stored = false;
   for (const Step& step : plan_.steps) {
     for (const auto& from : {step.a, step.b, step.c, step.under}) {
@@ -294,7 +294,7 @@ void Emitter::gather_indexed(const Step& load, const Indexed& by) {
   Group& group = group_of(load);
   const Scaled all = scaled(load, by);
   const Target::Mark mark = t_.mark();
-  std::vector<Reg> from;
+  List<Reg> from;
   if (!group.is_checked) {
     group.is_checked = true;
     Reg most = t_.vector();
@@ -335,7 +335,7 @@ bool Emitter::gather(const Step& step) {
     gather_narrow(step);
     return true;
   }
-  std::vector<Reg> from;
+  List<Reg> from;
   const Placed place = distances_of(step, &from);
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
   bool gathers = !small || is_local(step);  // where a few bytes more can be read

@@ -65,11 +65,16 @@ bool Emitter::prepare_places() {
       if (of_header) return false;
       continue;
     }
+    // What is looked at anyway need not be looked at again for what may not come to be.
+    const auto has_it = [&](const Prepared& other) {
+      return at.optional && other.least <= at.least && other.most >= at.most &&
+             other.align >= at.align;
+    };
     const auto same = [&](const Prepared& other) {
       return other.of == at.of && other.slot == at.slot && other.space == at.space &&
              other.narrow == at.narrow && other.steps == at.steps &&
              (other.writes == at.writes || at.space == ptx::Space::Shared) &&
-             other.optional == at.optional;
+             (other.optional == at.optional || has_it(other));
     };
     auto found = std::find_if(out_->prepared.begin(), out_->prepared.end(), same);
     if (found == out_->prepared.end()) {
@@ -250,7 +255,7 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
 // all of them run, or none. Where a branch leads around one, it is checked by itself.
 void Emitter::find_groups() {
   group_of_.assign(plan_.steps.size(), 0);
-  std::vector<uint32_t> open;  // groups of this block
+  List<uint32_t> open;  // groups of this block
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     const Step& step = plan_.steps[s];
     if ((labels_.count(step.index) && (s == 0 || plan_.steps[s - 1].index != step.index)) ||

@@ -49,12 +49,12 @@ void Emitter::blend(const Step& step, uint32_t index) {
       } else if (!step.under) {
         t_.copy(to, from);
       } else {
-        Reg mask = merged_mask(step, s);
+        Reg mask = vector_of(*step.under, s, 0);
         if (v.bytes == 8) {
           const Reg narrow = mask;
           t_.widen(true, h == 1, mask = t_.vector(), narrow);
         }
-        t_.blend(to, from, mask);
+        step.under_not ? t_.blend_others(to, from, mask) : t_.blend(to, from, mask);
       }
       t_.release(mark);
     }
@@ -281,8 +281,8 @@ void Emitter::branch_apart(const Step& step) {
 }
 
 // What lanes may want, wherever they wait.
-std::vector<uint32_t> Emitter::written_home() const {
-  std::vector<uint32_t> out;
+List<uint32_t> Emitter::written_home() const {
+  List<uint32_t> out;
   for (const auto& [slot, index] : plan_.home) {
     if (plan_.variables[index].written) out.push_back(index);
   }

@@ -16,7 +16,7 @@ bool is_wide_nan(uint64_t bits) { return bits << 1 > uint64_t{0x7ff0} << 49; }
 }  // namespace
 
 // Goes to `otherwise` if a lane that runs has a NaN in one of these.
-void Emitter::expect_numbers(const std::vector<uint32_t>& all, const Label& otherwise) {
+void Emitter::expect_numbers(const List<uint32_t>& all, const Label& otherwise) {
   const Target::Mark mark = t_.mark();
   Reg some = t_.vector();
   t_.constant(some, 0, 8);
@@ -51,7 +51,7 @@ void Emitter::expect_number(uint32_t index) {
 
 // The operands of f64 arithmetic that may have NaNs of their own.
 void Emitter::expect_operands(const Step& step) {
-  std::vector<uint32_t> unknown;
+  List<uint32_t> unknown;
   for (const auto& from : {step.a, step.b, step.c}) {
     if (!from || plan_.variables[*from].clean || values_[*from].checked) continue;
     if (std::find(unknown.begin(), unknown.end(), *from) == unknown.end()) unknown.push_back(*from);

@@ -253,9 +253,9 @@ void Emitter::call_warpwide(const Step& step) {
 }
 
 // Every lane from the one whose number differs in some bits: within the vectors, and between them.
-std::vector<Reg> Emitter::exchange_bits(const Step& step, uint32_t bits) {
+List<Reg> Emitter::exchange_bits(const Step& step, uint32_t bits) {
   const uint32_t lanes = t_.vector_lanes(), from = step.reads[0], to = step.writes[0];
-  std::vector<Reg> moved;
+  List<Reg> moved;
   for (uint32_t s = 0; s < strips_; ++s) {
     const Reg at = bits_of(from, s ^ bits / lanes, 0);
     moved.push_back(from == to ? t_.vector() : result(to, s, 0));
@@ -266,12 +266,12 @@ std::vector<Reg> Emitter::exchange_bits(const Step& step, uint32_t bits) {
 
 // Every lane from any other. Each vector is brought to the order of the one that it goes to, which
 // is the same for all of them in a shuffle up or down, and the lanes of several are joined.
-std::vector<Reg> Emitter::exchange_any(const Step& step) {
+List<Reg> Emitter::exchange_any(const Step& step) {
   const uint32_t lanes = t_.vector_lanes(), from = step.reads[0], to = step.writes[0];
   const Step::Exchange& how = *step.exchange;
   // By the numbers of the lanes, four bits each.
-  std::map<uint64_t, Reg> orders;
-  std::map<std::pair<uint64_t, uint32_t>, Reg> ordered;
+  ListedMap<uint64_t, Reg> orders;
+  ListedMap<std::pair<uint64_t, uint32_t>, Reg> ordered;
   const auto in_order = [&](uint64_t order, uint32_t strip, const uint8_t* numbers) {
     Reg& reg = ordered[{order, strip}];
     if (reg.isValid()) return reg;
@@ -280,7 +280,7 @@ std::vector<Reg> Emitter::exchange_any(const Step& step) {
     t_.permute(reg = t_.vector(), bits_of(from, strip, 0), by);
     return reg;
   };
-  std::vector<Reg> moved;
+  List<Reg> moved;
   for (uint32_t s = 0; s < strips_; ++s) {
     const Reg end = from == to ? t_.vector() : result(to, s, 0);
     uint64_t order = 0;
@@ -308,7 +308,7 @@ std::vector<Reg> Emitter::exchange_any(const Step& step) {
 void Emitter::exchange(const Step& step) {
   const uint32_t to = step.writes[0];
   const std::optional<uint32_t> bits = step.exchange->butterfly();
-  const std::vector<Reg> moved = bits ? exchange_bits(step, *bits) : exchange_any(step);
+  const List<Reg> moved = bits ? exchange_bits(step, *bits) : exchange_any(step);
   for (uint32_t s = 0; s < strips_ && step.reads[0] == to; ++s) t_.copy(result(to, s, 0), moved[s]);
   const uint32_t predicate = step.writes[1];
   if (!plan_.variables[predicate].home && !values_[predicate].is_wanted) return;
@@ -329,7 +329,7 @@ bool Emitter::on_vectors(const Step& step) {
   const bool wide = bytes_of(step.meaning.type) == 8 || bytes_of(step.meaning.from) == 8;
   take_over_sum(step);
   if (is_wide_arithmetic(step.meaning)) expect_operands(step);
-  const std::vector<uint32_t> spread = spread_words(step);
+  const List<uint32_t> spread = spread_words(step);
   const bool rounds = step.meaning.does == Does::Rounded;
   if (rounds) t_.round(step.op.imm);
   for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
@@ -349,8 +349,8 @@ bool Emitter::on_vectors(const Step& step) {
 }
 
 // A word that all strips read as a vector is made one once, until the step ends.
-std::vector<uint32_t> Emitter::spread_words(const Step& step) {
-  std::vector<uint32_t> out;
+List<uint32_t> Emitter::spread_words(const Step& step) {
+  List<uint32_t> out;
   if (strip_count(*step.d) == 1) return out;
   for (const auto& from : {step.a, step.b, step.c}) {
     if (!from || values_[*from].splat.isValid()) continue;

@@ -44,7 +44,7 @@ bool Emitter::place_store(const Step& step, Where* where) {
 }
 
 // Each lane's local memory is behind the one's before it.
-void Emitter::add_lanes(const std::vector<Reg>& distances) {
+void Emitter::add_lanes(const List<Reg>& distances) {
   const uint32_t in_vector = t_.vector_lanes() / 2;
   const auto stride = int64_t{plan_.local_stride};
   for (size_t i = 0; i < distances.size(); ++i) {
@@ -108,11 +108,33 @@ void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64
   t_.release(temporaries);
 }
 
+// To memory that no other thread touches, for the lanes that a mask does not have: the others store
+// what is there already, and no mask of them has to be made. False: it cannot be done so.
+bool Emitter::store_others(const Step& step, uint32_t strip, const Reg& base,
+                           const Pattern2& steps) {
+  const bool has_under = step.under && plan_.variables[*step.under].kept != Kept::Word;
+  if (!has_under || !step.under_not || plan_.apart || memory_bytes(step) != 4 || steps.step == 0 ||
+      !is_own(static_cast<ptx::Space>(step.op.z)))
+    return false;
+  const int64_t offset = step.op.imm + rise(steps, strip * t_.vector_lanes());
+  const Reg others = vector_of(*step.under, strip, 0), value = bits_of(*step.b, strip, 0);
+  const Reg all = t_.vector();
+  if (steps.step == 4) {
+    t_.load_blended(all, base, offset, others, value);
+    t_.store(all, base, offset);
+    return true;
+  }
+  if (!t_.load_apart(all, base, offset, steps.step, 4)) return false;
+  t_.blend_others(all, value, others);
+  return t_.store_apart(all, base, offset, steps.step, 4);
+}
+
 // In the order of the lanes: where several write to one place, the last one's value stays.
 void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
                           const Pattern2& steps) {
   const uint32_t bytes = memory_bytes(step), lanes = t_.vector_lanes();
   const bool small = bytes < 4;
+  if (store_others(step, strip, base, steps)) return;
   const std::optional<Reg> mask = mask_of(step, strip);
   const bool is_shared = is_own(static_cast<ptx::Space>(step.op.z)) && !small;
   const bool by_lanes = steps.step != 0 && steps.step != int64_t{bytes};
@@ -171,7 +193,7 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
 }
 
 // To memory that the code finds by the number of a lane.
-void Emitter::put_aside(const std::vector<Reg>& vectors, int64_t at) {
+void Emitter::put_aside(const List<Reg>& vectors, int64_t at) {
   for (size_t i = 0; i < vectors.size(); ++i)
     t_.store(vectors[i], t_.pass(), at + static_cast<int64_t>(i) * vector_bytes());
 }
@@ -367,7 +389,7 @@ size_t Emitter::store_constants(size_t first, size_t end, const Reg& base) {
 // fails, none of them has stored, and the interpreter goes on at the first.
 size_t Emitter::store_from(size_t first) {
   size_t end = first;
-  std::vector<Where> all;
+  List<Where> all;
   for (; end < plan_.steps.size() && plan_.steps[end].meaning.does == Does::Store; ++end) {
     const Step& step = plan_.steps[end];
     if (end > first && step.index != plan_.steps[end - 1].index && labels_.count(step.index)) break;

@@ -66,7 +66,7 @@ bool Emitter::holds_for_all(const Step& step) const {
 // At the border of an image a branch is decided by such comparisons: once for a block, so that its
 // warps compute and do no more.
 bool Emitter::write_common() {
-  std::map<uint32_t, uint32_t> written;
+  ListedMap<uint32_t, uint32_t> written;
   for (const Step& step : plan_.steps) {
     if (step.d) ++written[*step.d];
   }

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "engine/compile/emit.h"
@@ -26,10 +24,10 @@ class Emitter {
   };
   struct Value {
     Reg word, splat;
-    std::vector<Reg> regs;
-    std::vector<Reg> fresh;  // of one that is blended: what was just computed
-    bool read = false;       // from the frame
-    bool checked = false;    // it has no NaN
+    List<Reg> regs;
+    List<Reg> fresh;       // of one that is blended: what was just computed
+    bool read = false;     // from the frame
+    bool checked = false;  // it has no NaN
     bool is_read = false, is_read_as_vector = false;  // by some step
     bool is_wanted = false;                           // by some step, wherever it finds it
     const Step* made_by = nullptr;                    // the last one
@@ -59,9 +57,9 @@ class Emitter {
   void find_labels();
   void write_back(uint32_t variable);
   void write_predicate(uint32_t variable);
-  std::vector<uint32_t> live_at(uint32_t op) const;
+  List<uint32_t> live_at(uint32_t op) const;
   void leave_at(uint32_t target, bool backward);
-  void leave_with(const std::vector<uint32_t>& variables, Exit exit);
+  void leave_with(const List<uint32_t>& variables, Exit exit);
   Label bail();
   void write_stubs();
   void jump_to(uint32_t from, uint32_t target);
@@ -102,7 +100,7 @@ class Emitter {
   void branch_apart(const Step& step);
   void leave_apart(uint32_t target, bool backward);
   void finish_apart();
-  std::vector<uint32_t> written_home() const;
+  List<uint32_t> written_home() const;
   void write_some(uint32_t variable);
 
   // emit_steps.cpp
@@ -114,10 +112,10 @@ class Emitter {
   bool call_handler(const Step& step);
   void call_warpwide(const Step& step);
   void exchange(const Step& step);
-  std::vector<Reg> exchange_bits(const Step& step, uint32_t bits);
-  std::vector<Reg> exchange_any(const Step& step);
+  List<Reg> exchange_bits(const Step& step, uint32_t bits);
+  List<Reg> exchange_any(const Step& step);
   void put_in_frame(uint32_t variable);
-  std::vector<uint32_t> spread_words(const Step& step);
+  List<uint32_t> spread_words(const Step& step);
   bool vector_step(const Step& step, uint32_t strip);
   bool wide_step(const Step& step, uint32_t strip);
   void mul_wide(const Step& step, uint32_t strip, uint32_t half, const Reg& to);
@@ -136,7 +134,7 @@ class Emitter {
   void finish_float(const Step& step, Reg reg);
 
   // emit_numbers.cpp
-  void expect_numbers(const std::vector<uint32_t>& all, const Label& otherwise);
+  void expect_numbers(const List<uint32_t>& all, const Label& otherwise);
   void expect_number(uint32_t index);
   void expect_operands(const Step& step);
   bool convert_wide(const Step& step, uint32_t s);
@@ -187,11 +185,11 @@ class Emitter {
   bool is_checked_at_once(const Step& step) const;
   bool load_changing(const Step& step);
   bool gather(const Step& step);
-  Placed distances_of(const Step& step, std::vector<Reg>* from);
-  void add_lanes(const std::vector<Reg>& distances);
+  Placed distances_of(const Step& step, List<Reg>* from);
+  void add_lanes(const List<Reg>& distances);
   Pattern2 steps_of(const Step& step) const;
   void cut_small(const Step& step, const Reg& reg);
-  void addresses_of(const Step& step, std::vector<Reg>* from);
+  void addresses_of(const Step& step, List<Reg>* from);
   struct Gathered {
     Reg limit, shift;  // splats: of Reach
     Reg beyond, low;   // of all lanes so far: their signs, and what has to be aligned
@@ -245,20 +243,21 @@ class Emitter {
   // Of a store: one register for the first lane, or those of all: two vectors of addresses a strip,
   // or one of distances from `base`, where that is valid.
   struct Where {
-    std::vector<Reg> all;
+    List<Reg> all;
     Reg base;
     bool is_scattered() const { return all.size() > 1 || base.isValid(); }
   };
   size_t store_from(size_t first);
   bool place_store(const Step& step, Where* where);
   void store_at(const Step& step, const Where& where);
+  bool store_others(const Step& step, uint32_t strip, const Reg& base, const Pattern2& steps);
   void store_strip(const Step& step, uint32_t strip, const Reg& base, const Pattern2& steps);
   void store_scattered(const Step& step, const Where& where);
   size_t store_constants(size_t first, size_t end, const Reg& base);
   bool atomic(const Step& step);
   void store_lane(const Step& step, uint32_t lane, const Reg& base, int64_t offset,
                   const std::optional<Reg>& mask);
-  void put_aside(const std::vector<Reg>& vectors, int64_t at);
+  void put_aside(const List<Reg>& vectors, int64_t at);
   void put_values_aside(uint32_t variable);
   template <class Body>
   void for_each_lane(const Body& body);
@@ -284,9 +283,9 @@ class Emitter {
     uint32_t align;
     uint32_t count = 0;
     bool is_checked = false;
-    Reg where{};              // of the first byte, in this process
-    Reg stored_from{};        // what stores add their offsets to
-    std::vector<Reg> from{};  // of a gather of several: the distances of all lanes
+    Reg where{};        // of the first byte, in this process
+    Reg stored_from{};  // what stores add their offsets to
+    List<Reg> from{};   // of a gather of several: the distances of all lanes
   };
   void find_groups();
   Group& group_of(const Step& step) {
@@ -307,62 +306,62 @@ class Emitter {
   const CacheIndex& cache_index_;
   std::unique_ptr<Emitted> out_;
   uint32_t strips_ = 1;
-  std::vector<Reg> active_;       // masks by strip, of a plan with masks
-  Reg active_bits_, others_;      // where lanes go apart: those that run, those that wait inside
-  std::map<uint32_t, Way> ways_;  // by Op: the same
+  List<Reg> active_;               // masks by strip, of a plan with masks
+  Reg active_bits_, others_;       // where lanes go apart: those that run, those that wait inside
+  ListedMap<uint32_t, Way> ways_;  // by Op: the same
   Label done_;
   struct BehindMerged {
     size_t step;
     Label label;
   };
   std::optional<BehindMerged> behind_merged_;  // of begin_merged()
-  std::vector<Value> values_;
-  std::vector<std::vector<uint32_t>> last_read_;  // by step: variables
-  std::vector<Reg> free_vectors_, free_words_;    // of values that nobody reads any more
-  std::map<uint32_t, Label> labels_;              // by Op
-  std::set<uint32_t> staged_;  // slots that hold something else while the code runs
-  std::map<std::pair<int64_t, uint32_t>, Reg> rises_;  // by step and bytes: lanes of a vector
+  List<Value> values_;
+  List<List<uint32_t>> last_read_;       // by step: variables
+  List<Reg> free_vectors_, free_words_;  // of values that nobody reads any more
+  ListedMap<uint32_t, Label> labels_;    // by Op
+  ListedSet<uint32_t> staged_;           // slots that hold something else while the code runs
+  ListedMap<std::pair<int64_t, uint32_t>, Reg> rises_;  // by step and bytes: lanes of a vector
   Reg warp_, registers_, lanes4_, lanes8_, table_, budget_, ran_, first_lane_, nan_;
   Label bail_, refused_;
   Reg left_;                      // warps behind this one that the code goes on as
   Label next_warp_, first_step_;  // of such code
-  std::set<uint32_t> common_;     // variables of such code that all warps share
-  std::set<uint32_t> expected_;   // headers that the code has looked at
+  ListedSet<uint32_t> common_;    // variables of such code that all warps share
+  ListedSet<uint32_t> expected_;  // headers that the code has looked at
   bool bails_ = false;
   bool counts_turns_ = false;  // some branch goes back
   struct Skipped {             // Ops that a branch leads around: all between these
     uint32_t from, to;
   };
-  std::vector<Skipped> skipped_;
+  List<Skipped> skipped_;
   const Step* now_ = nullptr;  // the one that is being emitted
   bool has_stored_ = false;
   // What the interpreter goes on with at an Op whose check fails after something was stored.
   struct Stub {
     uint32_t op;
     Label label;
-    std::vector<uint32_t> variables;
+    List<uint32_t> variables;
   };
-  std::vector<Stub> stubs_;
-  std::map<uint32_t, uint32_t> prepared_of_;  // by Op: index of Emitted::prepared
-  std::vector<Reg> pointers_;                 // of those
+  List<Stub> stubs_;
+  ListedMap<uint32_t, uint32_t> prepared_of_;  // by Op: index of Emitted::prepared
+  List<Reg> pointers_;                         // of those
   // Of those: lanes that a branch led to the end load nothing, so that what they would touch need
   // not be there. Whether all of it is there is in `unsure_`; the others' masks, by strip.
-  std::vector<uint8_t> for_some_;
+  List<uint8_t> for_some_;
   Reg unsure_;
-  std::vector<Reg> loaders_;
-  std::map<uint32_t, uint32_t> reach_of_;  // by Op: index of Emitted::reaches
-  std::vector<ReachWords> reach_words_;    // by that index
-  std::vector<uint32_t> roots_;            // the same: a variable
-  std::vector<Group> groups_;
-  std::vector<uint32_t> group_of_;  // by step
+  List<Reg> loaders_;
+  ListedMap<uint32_t, uint32_t> reach_of_;  // by Op: index of Emitted::reaches
+  List<ReachWords> reach_words_;            // by that index
+  List<uint32_t> roots_;                    // the same: a variable
+  List<Group> groups_;
+  List<uint32_t> group_of_;  // by step
   struct Checked {  // addresses of all lanes in shared memory, in this block: as of a group
     uint32_t variable;
     int64_t first, last;
     uint32_t align;
   };
-  std::vector<Checked> checked_;
-  std::vector<Scaled> scaled_;   // in this block
-  std::vector<uint32_t> found_;  // of `pointers_`, in this block: they are not 0
+  List<Checked> checked_;
+  List<Scaled> scaled_;   // in this block
+  List<uint32_t> found_;  // of `pointers_`, in this block: they are not 0
 };
 
 }  // namespace kiln::engine

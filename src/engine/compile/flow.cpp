@@ -81,7 +81,7 @@ const Op& Flow::plain(uint32_t op) const {
 }
 
 bool Flow::is_constant(uint32_t slot, uint64_t* bits) const {
-  if (slot + 8 > program_.image.size() || slots_.count(slot)) return false;
+  if (slot + 8 > program_.image.size() || slots_.find(slot)) return false;
   for (const SpecialSlot& special : program_.specials) {
     if (special.offset == slot) return false;
   }
@@ -133,10 +133,10 @@ void Flow::step_back(uint32_t index, std::vector<uint64_t>& live) const {
   const Op& op = plain(index);
   const Meaning* meaning = meanings_[index];
   const auto set = [&](uint32_t slot, bool value) {
-    auto found = slots_.find(slot);
-    if (found == slots_.end()) return;
-    const uint64_t bit = uint64_t{1} << found->second % 64;
-    uint64_t& word = live[found->second / 64];
+    const uint32_t* found = slots_.find(slot);
+    if (!found) return;
+    const uint64_t bit = uint64_t{1} << *found % 64;
+    uint64_t& word = live[*found / 64];
     word = value ? word | bit : word & ~bit;
   };
   if (is_warpwide(meaning)) {
@@ -171,9 +171,7 @@ void Flow::step_back(uint32_t index, std::vector<uint64_t>& live) const {
 void Flow::find_live() {
   const auto count = static_cast<uint32_t>(program_.ops.size());
   for (uint32_t i = 0; i < count; ++i) {
-    const auto add = [&](uint32_t slot) {
-      slots_.try_emplace(slot, static_cast<uint32_t>(slots_.size()));
-    };
+    const auto add = [&](uint32_t slot) { slots_.add(slot, slots_.size()); };
     const Elements* elements = elements_of(plain(i), meanings_[i]);
     for (uint32_t e = 0; elements && e < elements->count; ++e) add(elements->slots[e]);
     if (is_warpwide(meanings_[i])) {
@@ -239,16 +237,16 @@ bool Flow::is_scattered(uint32_t op) const {
 }
 
 bool Flow::is_live(uint32_t slot, uint32_t op) const {
-  auto found = slots_.find(slot);
-  if (found == slots_.end() || op >= program_.ops.size()) return true;
+  const uint32_t* found = slots_.find(slot);
+  if (!found || op >= program_.ops.size()) return true;
   if (!live_before_.empty()) {
     const size_t words = (slots_.size() + 63) / 64;
-    return live_before_[op * words + found->second / 64] >> found->second % 64 & 1;
+    return live_before_[op * words + *found / 64] >> *found % 64 & 1;
   }
   const Run& run = runs_[run_of_[op]];
   std::vector<uint64_t> live = run.live_out;
   for (uint32_t i = run.end; i-- > op;) step_back(i, live);
-  return live[found->second / 64] >> found->second % 64 & 1;
+  return live[*found / 64] >> *found % 64 & 1;
 }
 
 void Flow::find_jumps() {
@@ -322,8 +320,10 @@ bool Flow::leads_on(uint32_t op, uint32_t end) const {
   const Meaning* before = meanings_[op - 1];
   const bool is_way = before && branches(before) && before->does != Does::Branch &&
                       index_of(program_.ops[op - 1].target) == end;
-  return is_way && std::none_of(jumps_.begin(), jumps_.end(),
-                                [&](const Jump& jump) { return jump.to == op; });
+  if (!is_way) return false;
+  const auto first = std::lower_bound(jumps_.begin(), jumps_.end(), op,
+                                      [](const Jump& jump, uint32_t to) { return jump.to < to; });
+  return first == jumps_.end() || first->to != op;
 }
 
 bool Flow::may_merge(uint32_t begin, uint32_t end) const {

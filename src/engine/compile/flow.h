@@ -6,7 +6,9 @@
 // through it together.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -14,6 +16,54 @@
 #include "engine/program/meaning.h"
 
 namespace kiln::engine {
+
+// Numbers by slot of the frame, or by another number. A slot that is not there costs as little as
+// one that is, and to forget all of them costs nothing: both happen at each block of Ops.
+struct SlotEntry {
+  uint32_t slot = 0, number = 0, round = 0;
+};
+template <class Allocator = std::allocator<SlotEntry>>
+class BySlot {
+ public:
+  // Null: it is not there.
+  uint32_t* find(uint32_t slot) {
+    if (all_.empty()) return nullptr;
+    SlotEntry& entry = entry_of(slot);
+    return entry.round == round_ ? &entry.number : nullptr;
+  }
+  const uint32_t* find(uint32_t slot) const { return const_cast<BySlot*>(this)->find(slot); }
+  // What is there, or this number from now on.
+  uint32_t& add(uint32_t slot, uint32_t number) {
+    if ((count_ + 1) * 2 > all_.size()) grow();
+    SlotEntry& entry = entry_of(slot);
+    if (entry.round != round_) {
+      entry = {slot, number, round_};
+      ++count_;
+    }
+    return entry.number;
+  }
+  uint32_t size() const { return count_; }
+  void clear() { ++round_, count_ = 0; }
+
+ private:
+  SlotEntry& entry_of(uint32_t slot) {
+    uint32_t at = slot * 0x9e3779b9u >> shift_;
+    while (all_[at].round == round_ && all_[at].slot != slot)
+      at = (at + 1) & static_cast<uint32_t>(all_.size() - 1);
+    return all_[at];
+  }
+  [[gnu::noinline]] void grow() {
+    std::vector<SlotEntry, Allocator> before(all_.empty() ? 32 : all_.size() * 2);
+    before.swap(all_);
+    shift_ = static_cast<uint32_t>(std::countl_zero(static_cast<uint32_t>(all_.size() - 1)));
+    for (const SlotEntry& each : before) {
+      if (each.round == round_) entry_of(each.slot) = each;
+    }
+  }
+
+  std::vector<SlotEntry, Allocator> all_;  // as many as a power of two
+  uint32_t shift_ = 0, count_ = 0, round_ = 1;
+};
 
 struct Phase {
   uint32_t begin = 0, end = 0;  // Ops
@@ -98,7 +148,7 @@ class Flow {
   // Ops that write the lanes of a value of base and step, as copies from its header.
   std::unordered_map<uint32_t, Op> copies_;
   std::vector<bool> leader_;
-  std::unordered_map<uint32_t, uint32_t> slots_;  // that are written: their bits
+  BySlot<> slots_;  // that are written: their bits
   std::vector<Run> runs_;
   std::vector<uint32_t> run_of_;
   // Before each Op, as bits by slot; empty where that would take too much memory.

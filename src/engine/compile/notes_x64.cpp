@@ -88,17 +88,20 @@ inline uint32_t NotesX64::new_span(uint32_t value, uint32_t begin, uint32_t end)
 }
 
 // What a block has not written comes from another one.
-inline uint32_t NotesX64::read(uint32_t id, uint32_t until) {
+[[gnu::noinline]] uint32_t NotesX64::expose(uint32_t value, uint32_t until) {
+  const uint32_t index = new_span(value, blocks_.back().begin * 2, until);
+  spans_[index].exposed = true;
+  exposed_.push_back(index);
+  return index;
+}
+
+[[gnu::always_inline]] inline uint32_t NotesX64::read(uint32_t id, uint32_t until) {
   if (!is_virtual(id)) return id;
   const uint32_t value = asmjit::Operand::virtIdToIndex(id);
-  uint32_t index = values_[value].span;
-  if (values_[value].block != block_) {
-    index = new_span(value, blocks_.back().begin * 2, until);
-    spans_[index].exposed = true;
-    exposed_.push_back(index);
-  }
+  const uint32_t index =
+      values_[value].block == block_ ? values_[value].span : expose(value, until);
   Span& span = spans_[index];
-  span.end = std::max(span.end, until);
+  span.end = until;  // what was noted before is not later
   span.count += span.count != 0xffff;
   return index + kSpans;
 }
@@ -127,7 +130,7 @@ void NotesX64::note_uses(Note& note) {
   if (note.memory != kNoMemory && note.base != kConstants) {
     begins = begins && to != note.base && to != note.index;
     note.base = read(note.base, until);
-    note.index = read(note.index, until);
+    if (note.index != kNone) note.index = read(note.index, until);
   }
   if ((how.writes & 1) && is_virtual(to)) {
     const uint32_t value = asmjit::Operand::virtIdToIndex(to);

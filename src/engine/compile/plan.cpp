@@ -21,14 +21,14 @@ void Planner::begin_block(uint32_t first) {
   last_write_.clear();
   block_end_ = end_of_block(flow_, plan_.phase, first);
   for (uint32_t i = first; i < block_end_; ++i)
-    flow_.for_each_written(i, [&](uint32_t slot) { last_write_[slot] = i; });
+    flow_.for_each_written(i, [&](uint32_t slot) { last_write_.add(slot, i) = i; });
 }
 
 // A value that ends with its block is a variable of its own: one slot serves many such values, and
 // each may be kept in another way.
 std::optional<uint32_t> Planner::write(uint32_t slot, Slot in, uint32_t bytes, uint32_t index) {
   bool lives_on = false;
-  if (last_write_[slot] <= index) {
+  if (last_write_.add(slot, 0) <= index) {
     const Op& last = flow_.program().ops[block_end_ - 1];
     lives_on = flow_.is_live(slot, block_end_);
     if (last.target) lives_on |= flow_.is_live(slot, flow_.index_of(last.target));
@@ -46,16 +46,16 @@ std::optional<uint32_t> Planner::write(uint32_t slot, Slot in, uint32_t bytes, u
     variable = static_cast<uint32_t>(plan_.variables.size());
     plan_.variables.push_back(v);
   }
-  auto before = current_.find(slot);
-  if (before != current_.end() && !plan_.variables[before->second].home)
-    plan_.variables[before->second].until = index;
+  uint32_t& current = current_.add(slot, *variable);
+  if (current != *variable && !plan_.variables[current].home)
+    plan_.variables[current].until = index;
+  current = *variable;
   // Of a branch that became a mask: the others keep what they have.
   if (lives_on && index < under_end_) {
     if (in == Slot::Scalar) return std::nullopt;
     plan_.variables[*variable].blended = plan_.variables[*variable].input = true;
   }
   plan_.variables[*variable].written = true;
-  current_[slot] = *variable;
   return variable;
 }
 
@@ -117,6 +117,7 @@ bool Planner::computes_along(uint32_t begin, uint32_t end) const {
 bool Planner::read_steps() {
   const Phase& phase = plan_.phase;
   plan_.steps.reserve(phase.end - phase.begin);
+  plan_.variables.reserve(size_t{phase.end - phase.begin} * 2);
   for (uint32_t i = phase.begin; i < phase.end; ++i) {
     if (i == phase.begin || flow_.is_leader(i)) begin_block(i);
     Step step;
@@ -144,8 +145,8 @@ bool Planner::read_steps() {
   // Read before it is written, in another round of a loop.
   return std::none_of(plan_.variables.begin(), plan_.variables.end(), [&](const Variable& v) {
     return v.written && v.in == Slot::Scalar &&
-           (scalars_.count({v.slot, 2}) || scalars_.count({v.slot, 4}) ||
-            scalars_.count({v.slot, 8}));
+           (scalars_.find(scalar_key(v.slot, 2)) || scalars_.find(scalar_key(v.slot, 4)) ||
+            scalars_.find(scalar_key(v.slot, 8)));
   });
 }
 
@@ -209,7 +210,8 @@ std::optional<uint32_t> Planner::number_in(uint32_t variable) const {
 
 bool Planner::read_warpwide(Step& step) {
   if (!is_parts(step.meaning) && plan_.masked) return false;
-  Touched touched;
+  Touched& touched = touched_;
+  touched.reads.clear(), touched.writes.clear(), touched.sources = nullptr;
   step.meaning.touches(step.op, touched);
   const auto slot_of = [](const Touched::Part& part) {
     return part.is_scalar ? Slot::Scalar : part.bytes ? Slot::Lanes : Slot::Predicate;
@@ -365,12 +367,12 @@ bool Planner::find_blended() {
 
 // The Ops that only some lanes may run: those between a branch at which lanes go apart and where
 // they meet again. Lanes that leave the phase never come back, so the others stay together.
-std::vector<bool> Planner::parted_ops(std::vector<uint32_t>* leaves) const {
+List<bool> Planner::parted_ops(List<uint32_t>* leaves) const {
   const Phase& phase = plan_.phase;
   struct Range {
     uint32_t begin, end;
   };
-  std::vector<Range> ranges;
+  List<Range> ranges;
   const auto is_inside = [&](uint32_t op) { return op >= phase.begin && op < phase.end; };
   const auto leave = [&](uint32_t op) {
     if (std::find(leaves->begin(), leaves->end(), op) == leaves->end()) leaves->push_back(op);
@@ -400,7 +402,7 @@ std::vector<bool> Planner::parted_ops(std::vector<uint32_t>* leaves) const {
       }
     }
   }
-  std::vector<bool> out(phase.end - phase.begin, false);
+  List<bool> out(phase.end - phase.begin, false);
   for (const Range& range : ranges) {
     for (uint32_t op = range.begin; op < range.end; ++op) out[op - phase.begin] = true;
   }
@@ -411,8 +413,8 @@ std::vector<bool> Planner::parted_ops(std::vector<uint32_t>* leaves) const {
 // be one value or rise by a step. True: some variable that was taken for such a one is not.
 bool Planner::find_parted() {
   if (!plan_.apart || !all_lanes_) return false;
-  std::vector<uint32_t> leaves;
-  const std::vector<bool> parted = parted_ops(&leaves);
+  List<uint32_t> leaves;
+  const List<bool> parted = parted_ops(&leaves);
   bool changed = false;
   const auto blend = [&](uint32_t index) {
     Variable& v = plan_.variables[index];
@@ -435,8 +437,8 @@ bool Planner::find_parted() {
 namespace {
 
 // Branches around a few Ops at which lanes may disagree.
-std::set<uint32_t> merged_branches(const Flow& flow, const Plan& plan) {
-  std::set<uint32_t> out;
+ListedSet<uint32_t> merged_branches(const Flow& flow, const Plan& plan) {
+  ListedSet<uint32_t> out;
   for (const Step& step : plan.steps) {
     if (!is_branch(step) || !step.a || plan.variables[*step.a].kept != Kept::Vector) continue;
     const uint32_t target = flow.index_of(step.op.target);
@@ -452,7 +454,7 @@ std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, 
   if (!taken.all_lanes || taken.apart) return Planner(flow, phase, warp, true, taken).run();
   std::optional<Plan> plan = Planner(flow, phase, warp, false, taken).run();
   if (!plan || !plan->lanes_decide) return plan;
-  if (std::set<uint32_t> branches = merged_branches(flow, *plan); !branches.empty()) {
+  if (ListedSet<uint32_t> branches = merged_branches(flow, *plan); !branches.empty()) {
     Planner planner(flow, phase, warp, false, taken);
     std::optional<Plan> merged = planner.merge(std::move(branches)).run();
     if (merged && !(merged->lanes_decide && phase.loops)) return merged;

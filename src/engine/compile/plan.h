@@ -7,10 +7,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <vector>
 
+#include "base/scratch.h"
 #include "engine/compile/flow.h"
 #include "engine/machine/access.h"
 
@@ -81,8 +81,8 @@ struct Step {
   uint32_t index = 0;
   Op op;
   Meaning meaning;
-  std::optional<uint32_t> d, a, b, c;   // variables
-  std::vector<uint32_t> reads, writes;  // of Does::Warpwide; `d` is the first that it writes
+  std::optional<uint32_t> d, a, b, c;  // variables
+  List<uint32_t> reads, writes;        // of Does::Warpwide; `d` is the first that it writes
   // Of a shuffle: the lane that each reads, and those that keep their own.
   struct Exchange {
     uint8_t from[kWarpSize];
@@ -135,9 +135,9 @@ struct Plan {
   Phase phase;
   uint32_t row_lanes = kWarpSize;  // of a row of values that rise by one step
   uint32_t header_rows = 0;        // the same of headers; 0: they have none
-  std::vector<Step> steps;
-  std::vector<Variable> variables;
-  std::map<uint32_t, uint32_t> home;  // by slot
+  List<Step> steps;
+  List<Variable> variables;
+  ListedMap<uint32_t, uint32_t> home;  // by slot
   // A branch depends on what a load gets: all lanes have to go through it together, for memory may
   // have changed until others come.
   bool memory_decides = false;

@@ -2,9 +2,6 @@
 // What does the compiler keep while it makes a plan? (plan.cpp, plan_kept.cpp)
 #pragma once
 
-#include <map>
-#include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "engine/compile/plan.h"
@@ -29,7 +26,7 @@ class Planner {
   }
 
   // These branches, at which lanes may disagree, become masks.
-  Planner& merge(std::set<uint32_t> branches) {
+  Planner& merge(ListedSet<uint32_t> branches) {
     merged_ = std::move(branches);
     return *this;
   }
@@ -57,11 +54,10 @@ class Planner {
  private:
   // The variable that a slot is read as now, or that is there from before.
   std::optional<uint32_t> read(uint32_t slot, Slot in, uint32_t bytes) {
-    auto now = current_.find(slot);
-    if (now != current_.end()) {
-      const Variable& v = plan_.variables[now->second];
+    if (const uint32_t* now = current_.find(slot)) {
+      const Variable& v = plan_.variables[*now];
       if (v.in != in || v.bytes != bytes) return std::nullopt;
-      return now->second;
+      return *now;
     }
     // One constant may serve as a number of 32 bits and as one of 64, and as a predicate.
     const auto home = plan_.home.find(slot);
@@ -79,9 +75,9 @@ class Planner {
     return home_of(slot, in, bytes);
   }
   uint32_t scalar_of(uint32_t slot, uint32_t bytes) {
-    auto [place, added] =
-        scalars_.try_emplace({slot, bytes}, static_cast<uint32_t>(plan_.variables.size()));
-    if (added) {
+    const auto next = static_cast<uint32_t>(plan_.variables.size());
+    const uint32_t place = scalars_.add(scalar_key(slot, bytes), next);
+    if (place == next) {
       Variable v;
       v.slot = slot;
       v.in = Slot::Scalar;
@@ -90,8 +86,9 @@ class Planner {
       v.is_constant = flow_.is_constant(slot, &v.constant);
       plan_.variables.push_back(v);
     }
-    return place->second;
+    return place;
   }
+  static uint32_t scalar_key(uint32_t slot, uint32_t bytes) { return slot * 16 + bytes; }
   std::optional<uint32_t> home_of(uint32_t slot, Slot in, uint32_t bytes) {
     auto [place, added] =
         plan_.home.try_emplace(slot, static_cast<uint32_t>(plan_.variables.size()));
@@ -122,7 +119,7 @@ class Planner {
   bool computes_along(uint32_t begin, uint32_t end) const;
   bool find_blended();
   bool find_parted();
-  std::vector<bool> parted_ops(std::vector<uint32_t>* leaves) const;
+  List<bool> parted_ops(List<uint32_t>* leaves) const;
   void find_wanted();
   void look_at_inputs();
   void look_for_rows();
@@ -151,15 +148,17 @@ class Planner {
   Warp& warp_;
   Plan plan_;
   bool patterns_, steps_hold_, all_lanes_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> scalars_;  // by slot and bytes: only read
-  std::map<uint32_t, uint32_t> current_;  // by slot: what it holds inside of a block
+  using Numbers = BySlot<ScratchAllocator<SlotEntry>>;
+  Numbers scalars_;  // by scalar_key(): only read
+  Numbers current_;  // what a slot holds inside of a block
   uint32_t block_end_ = 0;
-  std::unordered_map<uint32_t, uint32_t> last_write_;  // of the block, by slot
+  Numbers last_write_;  // of the block
+  Touched touched_;     // of read_warpwide()
   // Stores up to here are for the lanes of a predicate.
   uint32_t under_end_ = 0, under_branch_ = 0;
   std::optional<uint32_t> under_;
   bool under_not_ = false;
-  std::set<uint32_t> merged_;
+  ListedSet<uint32_t> merged_;
 };
 
 bool is_float_arithmetic(const Meaning& m);

@@ -233,6 +233,7 @@ class NotesX64 : public asmjit::x86::EmitterExplicitT<NotesX64> {
   bool ends_block(const Note& note) const;
   void begin_block();
   uint32_t read(uint32_t id, uint32_t until);
+  uint32_t expose(uint32_t value, uint32_t until);
   uint32_t new_span(uint32_t value, uint32_t begin, uint32_t end);
 
   // So long from the beginning that the system moves their pages and not their bytes.

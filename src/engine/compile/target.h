@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/scratch.h"
 #include "engine/program/meaning.h"
 
 namespace kiln::engine {
@@ -222,6 +223,16 @@ class Target {
   virtual void blend(const Reg& to, const Reg& from, const Reg& mask) {
     select(to, mask, from, to);
   }
+  // The same of the lanes that are not in the mask.
+  virtual void blend_others(const Reg& to, const Reg& from, const Reg& mask) {
+    select(to, mask, to, from);
+  }
+  // What memory has in the lanes of the mask, and the others of `from`.
+  virtual void load_blended(const Reg& to, const Reg& base, int64_t offset, const Reg& mask,
+                            const Reg& from) {
+    load(to, base, offset);
+    blend_others(to, from, mask);
+  }
   // To memory, the lanes of the mask alone, which have so many bytes; false: this CPU has no such
   // operation.
   virtual bool store_some(const Reg& from, const Reg& base, int64_t offset, const Reg& mask,
@@ -257,7 +268,7 @@ class Target {
   virtual bool to_double(Number from, bool high, Reg to, Reg a) = 0;
   virtual void bits_to_mask(Reg to, Reg word, uint32_t first) = 0;
   // The same of several vectors, whose lanes follow each other.
-  virtual void bits_to_masks(const std::vector<Reg>& to, const Reg& word) {
+  virtual void bits_to_masks(const List<Reg>& to, const Reg& word) {
     for (size_t i = 0; i < to.size(); ++i)
       bits_to_mask(to[i], word, static_cast<uint32_t>(i) * vector_lanes());
   }
@@ -265,7 +276,7 @@ class Target {
   virtual void mask_to_bits(Reg word, Reg mask, uint32_t first) = 0;
 
   // Of masks: not zero if any lane is set; not zero if not all lanes are alike.
-  virtual void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) = 0;
+  virtual void any_and_differ(Reg any, Reg differ, const List<Reg>& masks) = 0;
 
   // Any of these bits is set in any lane, which has so many bytes.
   virtual void jump_if_lanes(const Reg& vector_value, uint64_t bits, uint32_t bytes,
@@ -335,7 +346,7 @@ class Target {
 
  private:
   struct Some {
-    std::vector<Reg> all;
+    List<Reg> all;
     size_t used = 0;
     template <class Make>
     Reg take(const Make& make) {

@@ -5,7 +5,7 @@
 
 namespace kiln::engine {
 
-void A64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
+void A64::any_and_differ(Reg any, Reg differ, const List<Reg>& masks) {
   Vec some = temporary(), every = temporary();
   cc_.mov(some.b16(), v(masks[0]).b16());
   cc_.mov(every.b16(), v(masks[0]).b16());

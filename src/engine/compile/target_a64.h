@@ -217,7 +217,7 @@ class A64 final : public Target {
       cc_.ldr(v(to).s(), at(base, offset, 4));
   }
 
-  void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) override;
+  void any_and_differ(Reg any, Reg differ, const List<Reg>& masks) override;
   bool unary(Does does, Number type, Reg to, Reg a) override;
   bool binary(Does does, Number type, Reg to, Reg a, Reg b) override;
   bool ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) override;
@@ -258,6 +258,9 @@ class A64 final : public Target {
   }
   void blend(const Reg& to, const Reg& from, const Reg& mask) override {
     cc_.bit(v(to).b16(), v(from).b16(), v(mask).b16());
+  }
+  void blend_others(const Reg& to, const Reg& from, const Reg& mask) override {
+    cc_.bif(v(to).b16(), v(from).b16(), v(mask).b16());
   }
   void select_bits(Reg to, Reg bits, Reg a, Reg b) override { select(to, bits, a, b); }
   void canonicalize(Reg value, Reg nan) override {

@@ -14,7 +14,7 @@ bool X64::finish(std::vector<std::byte>* bytes) {
   return generator_->registers.run(cc_, bytes);
 }
 
-void X64::any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) {
+void X64::any_and_differ(Reg any, Reg differ, const List<Reg>& masks) {
   Ymm some = temporary(), every = temporary();
   cc_.vmovaps(some, v(masks[0]));
   cc_.vmovaps(every, v(masks[0]));
@@ -133,7 +133,7 @@ void X64::bits_to_mask(Reg to, Reg word, uint32_t first) {
   cc_.vpcmpeqd(v(to), lanes, bits);
 }
 
-void X64::bits_to_masks(const std::vector<Reg>& to, const Reg& word) {
+void X64::bits_to_masks(const List<Reg>& to, const Reg& word) {
   Ymm all = temporary(), own = temporary();
   splat(all, word, 4);
   for (size_t i = 0; i < to.size(); ++i) {

@@ -179,7 +179,7 @@ class X64 final : public Target {
     blend_lane(to, all, lane, bytes);
   }
 
-  void any_and_differ(Reg any, Reg differ, const std::vector<Reg>& masks) override;
+  void any_and_differ(Reg any, Reg differ, const List<Reg>& masks) override;
   void jump_if_lanes(const Reg& value, uint64_t bits, uint32_t bytes, const Label& to) override {
     if (bits == (bytes == 8 ? ~uint64_t{0} : 0xffffffffu))
       cc_.vptest(v(value), v(value));
@@ -233,6 +233,10 @@ class X64 final : public Target {
   void select(Reg to, Reg mask, Reg a, Reg b) override {
     cc_.vblendvps(v(to), v(b), v(a), v(mask));
   }
+  void load_blended(const Reg& to, const Reg& base, int64_t offset, const Reg& mask,
+                    const Reg& from) override {
+    cc_.vblendvps(v(to), v(from), at(base, offset), v(mask));
+  }
   bool store_some(const Reg& from, const Reg& base, int64_t offset, const Reg& mask,
                   uint32_t bytes) override {
     bytes == 8 ? cc_.vmaskmovpd(at(base, offset), v(mask), v(from))
@@ -271,7 +275,7 @@ class X64 final : public Target {
   bool from_double(Number to_type, Reg to, Reg low, Reg high) override;
   bool to_double(Number from, bool high, Reg to, Reg a) override;
   void bits_to_mask(Reg to, Reg word, uint32_t first) override;
-  void bits_to_masks(const std::vector<Reg>& to, const Reg& word) override;
+  void bits_to_masks(const List<Reg>& to, const Reg& word) override;
   void mask_to_bits(Reg word, Reg mask, uint32_t first) override {
     Gp lanes = temporary_word();
     cc_.vmovmskps(lanes.r32(), v(mask));

@@ -2,6 +2,7 @@
 // Which Ops take the place of a program's own once it has run long?
 #include <algorithm>
 
+#include "engine/compile/generator.h"
 #include "engine/compile/stretches.h"
 #include "engine/compile/target.h"
 
@@ -161,9 +162,26 @@ bool is_made(const Stretch& stretch, const Compiled& compiled) {
                      });
 }
 
+// Memory for the lists of one compilation.
+class Lists {
+ public:
+  Lists() : all_(Spare<Scratch>::take()), here_(std::in_place, *all_) {}
+  Lists(const Lists&) = delete;
+  Lists& operator=(const Lists&) = delete;
+  ~Lists() {
+    here_.reset();
+    Spare<Scratch>::give_back(std::move(all_));
+  }
+
+ private:
+  std::unique_ptr<Scratch> all_;
+  std::optional<Scratch::Use> here_;
+};
+
 // False: it cannot be compiled.
 bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
   try {
+    const Lists lists;
     const Flow& flow = stretch.tiers->flow();
     std::optional<Plan> plan = plan_for(stretch, compiled, warp);
     if (!plan) return false;
