@@ -333,7 +333,8 @@ List<uint32_t> Emitter::live_at(uint32_t op) const {
     const Variable& v = plan_.variables[index];
     // What has not been read yet is in the frame.
     const bool has_it = values_[index].read || !v.input;
-    if (v.written && has_it && !in_block.count(slot) && flow_.is_live(slot, op))
+    if (v.written && has_it && !values_[index].in_frame && !in_block.count(slot) &&
+        flow_.is_live(slot, op))
       out.push_back(index);
   }
   return out;

@@ -33,6 +33,8 @@ class Emitter {
     const Step* made_by = nullptr;                    // the last one
     std::optional<Indexed> indexed;                   // of an address: it is not computed
     bool is_skipped = false;                          // neither is this
+    bool is_early = false;                            // see find_early()
+    bool in_frame = false;                            // it is there already
   };
   uint32_t vector_bytes() const { return t_.vector_lanes() * 4; }
   int64_t rise(const Pattern2& steps, uint32_t lane) const;
@@ -67,6 +69,8 @@ class Emitter {
   void list_guards();
   bool write_steps();
   void find_last_reads();
+  void find_early();
+  void write_early(const Step& step);
   void give_back(size_t step);
   static bool is_sum(const Step& step);
   void take_over_sum(const Step& step);

@@ -309,17 +309,31 @@ bool RegistersX64::place_all(bool vectors, std::span<const uint8_t> registers) {
   return all;
 }
 
+// Values of one block begin one after the other, so that the end of the last one in each slot is
+// all that has to be known of it; they do not share slots with those that several blocks know.
 bool RegistersX64::find_memory(bool vectors) {
   used_.clear();
   for (uint32_t index : ordered(vectors)) {
-    Span& span = spans_[index];
-    if (span.place >= 0) continue;
+    if (index < first_global_ || spans_[index].place >= 0) continue;
     size_t slot = 0;
     while (slot * time_words_ < used_.size() && !is_free(index, &used_[slot * time_words_])) ++slot;
     if (slot * time_words_ == used_.size()) used_.resize(used_.size() + time_words_, 0);
     take(index, &used_[slot * time_words_]);
-    span.place = static_cast<int16_t>(-1 - static_cast<int>(slot));
+    spans_[index].place = static_cast<int16_t>(-1 - static_cast<int>(slot));
     if (slot >= kSpilled) return false;
+  }
+  const size_t first = used_.size() / time_words_;
+  ends_.clear();
+  for (uint32_t s = 0; s < first_global_; ++s) {
+    Span& span = spans_[s];
+    if (span.place >= 0 || span.joined || span.is_vector != vectors || span.begin == span.end)
+      continue;
+    size_t slot = 0;
+    while (slot < ends_.size() && ends_[slot] > span.begin) ++slot;
+    if (slot == ends_.size()) ends_.push_back(0);
+    ends_[slot] = span.end;
+    span.place = static_cast<int16_t>(-1 - static_cast<int>(first + slot));
+    if (first + slot >= kSpilled) return false;
   }
   return true;
 }

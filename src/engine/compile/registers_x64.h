@@ -110,6 +110,7 @@ struct alignas(16) EncodingX64 {
   // Of one register with itself it gives a constant; it copies; it does nothing but write its first
   // operand.
   bool may_be_constant = false, copies = false, pure = false;
+  bool commutes = false;  // the second operand and the third
 };
 // By a code, and the codes by asmjit's numbers; the first one stands for what is not known
 // (target_x64_codes.cpp).
@@ -353,9 +354,10 @@ class RegistersX64 {
   std::array<Keys, 2> keys_;              // words, vectors
   std::array<Grown<uint32_t>, 2> order_;  // words, vectors
   std::vector<uint64_t> used_;
-  size_t words_ = 0;       // of a set of values
-  size_t time_words_ = 0;  // of a set of places in time
-  uint32_t saved_ = 0;     // registers of the caller, by bit
+  std::vector<uint32_t> ends_;  // by slot of find_memory(): the last one's
+  size_t words_ = 0;            // of a set of values
+  size_t time_words_ = 0;       // of a set of places in time
+  uint32_t saved_ = 0;          // registers of the caller, by bit
 
   Grown<uint8_t> bytes_;
   uint8_t *at_ = nullptr, *end_ = nullptr;

@@ -31,7 +31,7 @@ void X64::any_and_differ(Reg any, Reg differ, const List<Reg>& masks) {
 }
 
 // By a register of its own: the gather reads what is there, and `to` may be in memory.
-void X64::gather_all(const Ymm& to, const Mem& from, uint32_t bytes, bool wide) {
+Ymm X64::gathered(const Mem& from, uint32_t bytes, bool wide) {
   Ymm mask = temporary(), all = temporary();
   cc_.vpcmpeqd(mask, mask, mask);
   cc_.vpxor(all, all, all);
@@ -41,17 +41,19 @@ void X64::gather_all(const Ymm& to, const Mem& from, uint32_t bytes, bool wide) 
     cc_.vpgatherqd(all.xmm(), from, mask.xmm());
   else
     cc_.vpgatherdd(all, from, mask);
-  cc_.vmovaps(to, all);
+  return all;
 }
 
 bool X64::gather(const Reg& to, const Reg& base, int64_t offset, const Reg& low, const Reg& high,
                  uint32_t bytes) {
   const auto behind = static_cast<int32_t>(offset);
-  gather_all(v(to), x86::ptr(x(base), v(low), 0, behind), bytes, true);
-  if (bytes == 8) return true;
-  Ymm upper = temporary();
-  gather_all(upper, x86::ptr(x(base), v(high), 0, behind), 4, true);
-  cc_.vinserti128(v(to), v(to), upper.xmm(), 1);
+  const Ymm lower = gathered(x86::ptr(x(base), v(low), 0, behind), bytes, true);
+  if (bytes == 8) {
+    cc_.vmovaps(v(to), lower);
+    return true;
+  }
+  const Ymm upper = gathered(x86::ptr(x(base), v(high), 0, behind), 4, true);
+  cc_.vinserti128(v(to), lower, upper.xmm(), 1);
   return true;
 }
 
@@ -59,7 +61,8 @@ bool X64::load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t ste
   if (std::abs(step) >= int64_t{1} << 28 || offset != static_cast<int32_t>(offset)) return false;
   Ymm distances = temporary();
   steps(distances, static_cast<uint64_t>(step), bytes);
-  gather_all(v(to), x86::ptr(x(base), distances, 0, static_cast<int32_t>(offset)), bytes, false);
+  const Mem from = x86::ptr(x(base), distances, 0, static_cast<int32_t>(offset));
+  cc_.vmovaps(v(to), gathered(from, bytes, false));
   return true;
 }
 

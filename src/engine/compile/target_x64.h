@@ -131,8 +131,8 @@ class X64 final : public Target {
   bool gathers_narrow() const override { return true; }
   void gather_narrow(const Reg& to, const Reg& base, int64_t offset, const Reg& distances,
                      uint32_t shift) override {
-    gather_all(v(to), x86::ptr(x(base), v(distances), shift, static_cast<int32_t>(offset)), 4,
-               false);
+    const Mem from = x86::ptr(x(base), v(distances), shift, static_cast<int32_t>(offset));
+    cc_.vmovaps(v(to), gathered(from, 4, false));
   }
   bool load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step,
                   uint32_t bytes) override;
@@ -352,7 +352,7 @@ class X64 final : public Target {
     return x86::ptr(x(base), x(index), bytes == 8 ? 3 : 2, static_cast<int32_t>(offset));
   }
   // All lanes: a gather clears its mask.
-  void gather_all(const Ymm& to, const Mem& from, uint32_t bytes, bool wide);
+  Ymm gathered(const Mem& from, uint32_t bytes, bool wide);
   Mem in_memory(const NotesX64::Constant& bits) { return cc_.in_memory(bits); }
   Mem steps_in_memory(uint64_t first, uint64_t step, uint32_t bytes) {
     std::array<uint64_t, 4> wide{};

@@ -37,6 +37,11 @@ constexpr How constant(How how) {
   how.may_be_constant = true;
   return how;
 }
+// The operands that it reads may change places.
+constexpr How commutes(How how) {
+  how.commutes = true;
+  return how;
+}
 constexpr How pure(How how) {
   how.pure = true;
   return how;
@@ -118,16 +123,16 @@ constexpr How memory(uint32_t id, uint8_t extra) {
 }
 
 constexpr How kVectorHows[] = {
-    constant(pure(rvm(Inst::kIdVpxor, 1, 1, 0xef))),
-    constant(rvm(Inst::kIdVxorps, 0, 1, 0x57)),
-    constant(rvm(Inst::kIdVpcmpeqd, 1, 1, 0x76)),
-    rvm(Inst::kIdVpand, 1, 1, 0xdb),
-    rvm(Inst::kIdVpor, 1, 1, 0xeb),
-    rvm(Inst::kIdVandps, 0, 1, 0x54),
-    rvm(Inst::kIdVandpd, 1, 1, 0x54),
+    constant(commutes(pure(rvm(Inst::kIdVpxor, 1, 1, 0xef)))),
+    constant(commutes(rvm(Inst::kIdVxorps, 0, 1, 0x57))),
+    constant(commutes(rvm(Inst::kIdVpcmpeqd, 1, 1, 0x76))),
+    commutes(rvm(Inst::kIdVpand, 1, 1, 0xdb)),
+    commutes(rvm(Inst::kIdVpor, 1, 1, 0xeb)),
+    commutes(rvm(Inst::kIdVandps, 0, 1, 0x54)),
+    commutes(rvm(Inst::kIdVandpd, 1, 1, 0x54)),
     rvm(Inst::kIdVandnps, 0, 1, 0x55),
-    rvm(Inst::kIdVorps, 0, 1, 0x56),
-    rvm(Inst::kIdVorpd, 1, 1, 0x56),
+    commutes(rvm(Inst::kIdVorps, 0, 1, 0x56)),
+    commutes(rvm(Inst::kIdVorpd, 1, 1, 0x56)),
     rvm(Inst::kIdVaddps, 0, 1, 0x58),
     rvm(Inst::kIdVaddpd, 1, 1, 0x58),
     rvm(Inst::kIdVmulps, 0, 1, 0x59),
@@ -140,20 +145,20 @@ constexpr How kVectorHows[] = {
     rvm(Inst::kIdVdivpd, 1, 1, 0x5e),
     rvm(Inst::kIdVmaxps, 0, 1, 0x5f),
     rvm(Inst::kIdVmaxpd, 1, 1, 0x5f),
-    rvm(Inst::kIdVpaddd, 1, 1, 0xfe),
-    rvm(Inst::kIdVpaddq, 1, 1, 0xd4),
+    commutes(rvm(Inst::kIdVpaddd, 1, 1, 0xfe)),
+    commutes(rvm(Inst::kIdVpaddq, 1, 1, 0xd4)),
     rvm(Inst::kIdVpsubd, 1, 1, 0xfa),
     rvm(Inst::kIdVpsubq, 1, 1, 0xfb),
-    rvm(Inst::kIdVpmulld, 1, 2, 0x40),
-    rvm(Inst::kIdVpmuludq, 1, 1, 0xf4),
-    rvm(Inst::kIdVpmuldq, 1, 2, 0x28),
-    rvm(Inst::kIdVpcmpeqq, 1, 2, 0x29),
+    commutes(rvm(Inst::kIdVpmulld, 1, 2, 0x40)),
+    commutes(rvm(Inst::kIdVpmuludq, 1, 1, 0xf4)),
+    commutes(rvm(Inst::kIdVpmuldq, 1, 2, 0x28)),
+    commutes(rvm(Inst::kIdVpcmpeqq, 1, 2, 0x29)),
     rvm(Inst::kIdVpcmpgtd, 1, 1, 0x66),
     rvm(Inst::kIdVpcmpgtq, 1, 2, 0x37),
-    rvm(Inst::kIdVpminsd, 1, 2, 0x39),
-    rvm(Inst::kIdVpminud, 1, 2, 0x3b),
-    rvm(Inst::kIdVpmaxsd, 1, 2, 0x3d),
-    rvm(Inst::kIdVpmaxud, 1, 2, 0x3f),
+    commutes(rvm(Inst::kIdVpminsd, 1, 2, 0x39)),
+    commutes(rvm(Inst::kIdVpminud, 1, 2, 0x3b)),
+    commutes(rvm(Inst::kIdVpmaxsd, 1, 2, 0x3d)),
+    commutes(rvm(Inst::kIdVpmaxud, 1, 2, 0x3f)),
     rvm(Inst::kIdVpsllvd, 1, 2, 0x47),
     rvm(Inst::kIdVpsrlvd, 1, 2, 0x45),
     rvm(Inst::kIdVpsravd, 1, 2, 0x46),
