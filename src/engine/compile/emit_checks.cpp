@@ -317,6 +317,37 @@ void Emitter::expect_variable(const Variable& v) {
   t_.release(mark);
 }
 
+// Where a phase has several exits, what is read behind it is written to the frame as soon as it is
+// known, and not at each of them: that is most of the code of a phase with many branches. What the
+// frame has there before is read by nobody, so it does not matter if all starts again.
+void Emitter::find_early() {
+  if (plan_.phase.loops || plan_.masked || plan_.apart || out_->goes_on) return;
+  const auto leaves = [&](const Step& step) {
+    if (!is_branch(step)) return false;
+    const bool disagrees = step.a && plan_.variables[*step.a].kept == Kept::Vector;
+    return disagrees || !is_inside(flow_.index_of(step.op.target));
+  };
+  if (std::none_of(plan_.steps.begin(), plan_.steps.end(), leaves)) return;
+  List<uint8_t> writers(plan_.variables.size(), 0);
+  for (const Step& step : plan_.steps) {
+    if (step.d && step.writes.empty()) writers[*step.d] += writers[*step.d] < 2;
+    for (uint32_t to : step.writes) writers[to] = 2;
+  }
+  for (const auto& [slot, index] : plan_.home) {
+    const Variable& v = plan_.variables[index];
+    values_[index].is_early =
+        !v.input && !v.blended && writers[index] == 1 && flow_.is_live(slot, plan_.phase.end);
+  }
+}
+
+void Emitter::write_early(const Step& step) {
+  if (!values_[*step.d].is_early) return;
+  const Target::Mark mark = t_.mark();
+  write_back(*step.d);
+  t_.release(mark);
+  values_[*step.d].in_frame = true;
+}
+
 // What may be read behind this Op, which has not run.
 List<uint32_t> Emitter::live_at(uint32_t op) const {
   List<uint32_t> out;
