@@ -352,7 +352,9 @@ void Emitter::write_back(uint32_t index) {
   values_[index].splat = kept;
 }
 
-void Emitter::leave_at(uint32_t target, bool backward) {
+// `read`: the predicate of the branch at which it leaves. What else the phase writes to its slot,
+// elsewhere, is not there yet.
+void Emitter::leave_at(uint32_t target, bool backward, std::optional<uint32_t> read) {
   if (out_->goes_on && is_end(target)) {
     t_.jump(next_warp_);
     return;
@@ -360,7 +362,8 @@ void Emitter::leave_at(uint32_t target, bool backward) {
   List<uint32_t> variables;
   for (const auto& [slot, index] : plan_.home) {
     const Variable& v = plan_.variables[index];
-    if (v.written && !values_[index].in_frame && flow_.is_live(slot, target))
+    const bool is_later = read && plan_.variables[*read].slot == slot && index != *read;
+    if (v.written && !is_later && !values_[index].in_frame && flow_.is_live(slot, target))
       variables.push_back(index);
   }
   leave_with(variables, {target, backward});
@@ -420,7 +423,7 @@ void Emitter::branch(const Step& step) {
     Label agreed = t_.label();
     t_.jump_if(differ, false, agreed);
     write_predicate(*step.a);
-    leave_at(step.index, false);
+    leave_at(step.index, false, step.a);
     out_->exits.back().disagrees = true;
     t_.bind(agreed);
     t_.jump_if(any, step.meaning.does == Does::BranchUnless, around);

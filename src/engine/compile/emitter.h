@@ -60,7 +60,7 @@ class Emitter {
   void write_back(uint32_t variable);
   void write_predicate(uint32_t variable);
   List<uint32_t> live_at(uint32_t op) const;
-  void leave_at(uint32_t target, bool backward);
+  void leave_at(uint32_t target, bool backward, std::optional<uint32_t> read = std::nullopt);
   void leave_with(const List<uint32_t>& variables, Exit exit);
   Label bail();
   void write_stubs();

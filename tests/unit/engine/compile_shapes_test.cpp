@@ -169,6 +169,29 @@ TEST(Compiled, ClampsBaseAndStepAtABorder) {
   }
 }
 
+// Lanes disagree at a branch whose predicate is written anew behind it, in the same code, and read
+// by something that the interpreter runs.
+TEST(Compiled, KeepsThePredicateOfABranch) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x;"
+      "mov.u32 %r3, %tid.y; mad.lo.u32 %r1, %r3, %r2, %r1; mov.u32 %r4, %ctaid.x;"
+      "mad.lo.u32 %r5, %r4, 256, %r1; mul.wide.u32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3;"
+      "add.s64 %rd5, %rd2, %rd3; ld.global.u32 %r6, [%rd4]; mov.u32 %r7, 1;"
+      "and.b32 %r8, %r5, 16; setp.eq.u32 %p1, %r8, 0; @!%p1 bra E;\n"
+      "popc.b32 %r9, %r6; add.u32 %r7, %r7, %r9;\n"
+      "E: setp.gt.u32 %p1, %r6, 1000; atom.global.add.u32 %r10, [%rd5+65536], %r6;"
+      "@%p1 add.u32 %r7, %r7, 100; st.global.u32 [%rd5], %r7;");
+  for (KilnDim3 block : kShapes) {
+    const Ran compiled = run_compiled(text, block, 0, "always", 5);
+    EXPECT_EQ(compiled.text, "");
+    EXPECT_EQ(compiled.out, run_compiled(text, block, 0, "0", 5).out) << block.x;
+    if (compiles()) {
+      EXPECT_GT(compiled.facts.entered, 0u);
+    }
+  }
+}
+
 // Faults inside of compiled loops are the interpreter's.
 TEST(Compiled, FindsTheSameFaults) {
   const char* bodies[] = {// Beyond the end in some round; at an address that is not aligned.
