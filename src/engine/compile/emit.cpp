@@ -232,6 +232,7 @@ Reg Emitter::place_of(uint32_t index, uint32_t strip, uint32_t half) {
   }
   const uint32_t count = v.kept == Kept::Splat ? 1 : strips_ * halves_of(v.bytes);
   if (value.regs.empty()) {
+    value.regs.reserve(count);
     for (uint32_t i = 0; i < count; ++i) {
       value.regs.push_back(v.home ? t_.new_vector()
                                   : taken(free_vectors_, [this] { return t_.new_vector(); }));

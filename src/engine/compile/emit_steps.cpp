@@ -156,8 +156,7 @@ Emitter::Ends Emitter::ends_of(uint32_t index, bool is_signed, bool of_all_warps
     t_.word_add(moved, wide, rise);
     if (rises_on) t_.word_binary(Does::Add, Number::U64, moved, moved, behind);
     t_.word_extend(is_signed, back, moved);
-    t_.word_binary(Does::Xor, Number::U64, back, back, moved);
-    t_.jump_if(back, true, bail());
+    t_.jump_if_differ(back, moved, bail());
     return moved;
   };
   const Reg least = end(low, each < 0);
@@ -170,7 +169,7 @@ void Emitter::compare_ends(const Step& step) {
   const bool is_signed = m.type == Number::S32;
   const bool first = plan_.variables[*step.a].kept == Kept::Steps;
   const Ends ends = ends_of(first ? *step.a : *step.b, is_signed, common_.count(*step.d) != 0);
-  Reg other = t_.word(), low = t_.word(), differ = t_.word();
+  Reg other = t_.word(), low = t_.word();
   t_.word_extend(is_signed, other, word_of(first ? *step.b : *step.a));
   const Reg d = result(*step.d, 0, 0);
   const auto holds = [&](const Reg& to, const Reg& end) {
@@ -178,8 +177,7 @@ void Emitter::compare_ends(const Step& step) {
   };
   holds(low, ends.least);
   holds(d, ends.most);
-  t_.word_binary(Does::Xor, Number::U64, differ, low, d);
-  t_.jump_if(differ, true, bail());
+  t_.jump_if_differ(low, d, bail());
 }
 
 bool Emitter::on_steps(const Step& step) {

@@ -256,6 +256,7 @@ inline void RegistersX64::modify(const Note& note, uint32_t r, uint32_t m) {
   if (note.base == NotesX64::kConstants) {
     put(field | 5);
     links_.push_back({static_cast<uint32_t>(at_ - bytes_.data()), kNone, 0});
+    has_link_ = true;
     return put4(static_cast<uint32_t>(note.offset));
   }
   const bool has_index = note.index != kNone;
@@ -481,7 +482,7 @@ void RegistersX64::encode_word(const Note& note) {
 inline void RegistersX64::encode(const Note& note) {
   constexpr size_t kLongest = 64;  // what one note may become, and more
   if (static_cast<size_t>(end_ - at_) < kLongest) make_room();
-  const size_t links = links_.size();
+  has_link_ = false;
   if (encoding_x64(note.code).form <= Form::Gather)
     encode_vex(note);
   else if (encoding_x64(note.code).form == Form::Jump)
@@ -490,7 +491,7 @@ inline void RegistersX64::encode(const Note& note) {
     return ret();
   else
     encode_word(note);
-  if (links_.size() != links)
+  if (has_link_) [[unlikely]]
     links_.back().behind = static_cast<uint32_t>(at_ - bytes_.data()) - links_.back().at;
 }
 
@@ -527,7 +528,9 @@ bool RegistersX64::write(std::vector<std::byte>* bytes) {
   save(false);
   for (block_ = 0; block_ < blocks.size(); ++block_) {
     block_at_[block_] = static_cast<uint32_t>(at_ - bytes_.data());
-    for (uint32_t i = blocks[block_].begin; i < blocks[block_].end; ++i) write(notes_->notes_[i]);
+    Note* const end = notes_->notes_.data() + blocks[block_].end;
+    for (Note* note = notes_->notes_.data() + blocks[block_].begin; note != end; ++note)
+      write(*note);
   }
   constexpr size_t kEach = sizeof(NotesX64::Constant);
   const size_t code = static_cast<size_t>(at_ - bytes_.data());

@@ -241,40 +241,33 @@ void RegistersX64::take_for_calls(bool vectors) {
   }
 }
 
-namespace {
-
-inline bool none_of(const uint64_t* set, uint32_t begin, uint32_t end) {
-  const uint32_t last = (end - 1) / 64;
-  uint32_t w = begin / 64;
-  uint64_t mask = from_begin(begin);
-  for (; w < last; ++w, mask = ~uint64_t{0}) {
-    if (set[w] & mask) return false;
-  }
-  return (set[w] & mask & up_to_end(end)) == 0;
+// The words of a register's set that a value needs. What is asked of each register is the same, so
+// it is put together once.
+inline void RegistersX64::find_moments(uint32_t index) {
+  moments_.clear();
+  const auto add = [&](uint32_t begin, uint32_t end) {
+    const uint32_t last = (end - 1) / 64;
+    uint64_t bits = from_begin(begin);
+    for (uint32_t word = begin / 64; word < last; ++word, bits = ~uint64_t{0})
+      moments_.push_back({bits, word});
+    moments_.push_back({bits & up_to_end(end), last});
+  };
+  if (index < first_global_) return add(spans_[index].begin, spans_[index].end);
+  for (uint32_t r = globals_[index - first_global_].ranges; r != kNone; r = ranges_[r].next)
+    add(ranges_[r].begin, ranges_[r].end);
 }
 
-inline void set_all(uint64_t* set, uint32_t begin, uint32_t end) {
-  const uint32_t last = (end - 1) / 64;
-  uint32_t w = begin / 64;
-  uint64_t mask = from_begin(begin);
-  for (; w < last; ++w, mask = ~uint64_t{0}) set[w] |= mask;
-  set[w] |= mask & up_to_end(end);
-}
-
-}  // namespace
-
-inline bool RegistersX64::is_free(uint32_t index, const uint64_t* used) const {
-  if (index < first_global_) return none_of(used, spans_[index].begin, spans_[index].end);
-  for (uint32_t r = globals_[index - first_global_].ranges; r != kNone; r = ranges_[r].next) {
-    if (!none_of(used, ranges_[r].begin, ranges_[r].end)) return false;
+inline bool RegistersX64::is_free(const uint64_t* used) const {
+  const Moment* const end = moments_.data() + moments_.size();
+  for (const Moment* each = moments_.data(); each != end; ++each) {
+    if (used[each->word] & each->bits) return false;
   }
   return true;
 }
 
-inline void RegistersX64::take(uint32_t index, uint64_t* used) const {
-  if (index < first_global_) return set_all(used, spans_[index].begin, spans_[index].end);
-  for (uint32_t r = globals_[index - first_global_].ranges; r != kNone; r = ranges_[r].next)
-    set_all(used, ranges_[r].begin, ranges_[r].end);
+inline void RegistersX64::take(uint64_t* used) const {
+  const Moment* const end = moments_.data() + moments_.size();
+  for (const Moment* each = moments_.data(); each != end; ++each) used[each->word] |= each->bits;
 }
 
 // False: some get none.
@@ -287,24 +280,25 @@ bool RegistersX64::place_all(bool vectors, std::span<const uint8_t> registers) {
   for (uint32_t index : ordered(vectors)) spans_[index].place = -1;
   for (uint32_t index : ordered(vectors)) {
     Span& span = spans_[index];
+    find_moments(index);
     // A register that it is copied from or to saves the copy.
     const int like = span.like == kNone ? -1 : spans_[span.like].place;
     if (like >= 0 && allowed >> like & 1) {
       uint64_t* const used = &used_[static_cast<size_t>(like) * time_words_];
-      if (is_free(index, used)) {
+      if (is_free(used)) {
         span.place = static_cast<int16_t>(like);
-        take(index, used);
+        take(used);
         continue;
       }
     }
     size_t i = 0;
-    while (i < registers.size() && !is_free(index, &used_[registers[i] * time_words_])) ++i;
+    while (i < registers.size() && !is_free(&used_[registers[i] * time_words_])) ++i;
     if (i == registers.size()) {
       all = false;
       continue;
     }
     span.place = registers[i];
-    take(index, &used_[registers[i] * time_words_]);
+    take(&used_[registers[i] * time_words_]);
   }
   return all;
 }
@@ -315,10 +309,11 @@ bool RegistersX64::find_memory(bool vectors) {
   used_.clear();
   for (uint32_t index : ordered(vectors)) {
     if (index < first_global_ || spans_[index].place >= 0) continue;
+    find_moments(index);
     size_t slot = 0;
-    while (slot * time_words_ < used_.size() && !is_free(index, &used_[slot * time_words_])) ++slot;
+    while (slot * time_words_ < used_.size() && !is_free(&used_[slot * time_words_])) ++slot;
     if (slot * time_words_ == used_.size()) used_.resize(used_.size() + time_words_, 0);
-    take(index, &used_[slot * time_words_]);
+    take(&used_[slot * time_words_]);
     spans_[index].place = static_cast<int16_t>(-1 - static_cast<int>(slot));
     if (slot >= kSpilled) return false;
   }

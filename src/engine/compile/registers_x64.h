@@ -32,6 +32,7 @@ class Grown {
   T& operator[](size_t index) { return all_[index]; }
   const T& operator[](size_t index) const { return all_[index]; }
   T* data() { return all_; }
+  const T* data() const { return all_; }
   T& back() { return all_[size_ - 1]; }
   // Memory for one more, which is a part of the list after add().
   T& next() {
@@ -305,8 +306,9 @@ class RegistersX64 {
   void find_order();
   uint32_t most_alive(bool vectors);
   void take_for_calls(bool vectors);
-  bool is_free(uint32_t span, const uint64_t* used) const;
-  void take(uint32_t span, uint64_t* used) const;
+  void find_moments(uint32_t span);
+  bool is_free(const uint64_t* used) const;
+  void take(uint64_t* used) const;
   bool place_all(bool vectors, std::span<const uint8_t> registers);
   bool assign(bool vectors);
   bool find_memory(bool vectors);
@@ -354,6 +356,11 @@ class RegistersX64 {
   std::array<Keys, 2> keys_;              // words, vectors
   std::array<Grown<uint32_t>, 2> order_;  // words, vectors
   std::vector<uint64_t> used_;
+  struct Moment {
+    uint64_t bits;
+    uint32_t word;
+  };
+  Grown<Moment> moments_;       // of find_moments()
   std::vector<uint32_t> ends_;  // by slot of find_memory(): the last one's
   size_t words_ = 0;            // of a set of values
   size_t time_words_ = 0;       // of a set of places in time
@@ -367,6 +374,7 @@ class RegistersX64 {
     uint32_t behind;  // bytes from there to the next instruction
   };
   std::vector<Link> links_;
+  bool has_link_ = false;           // the instruction that is being written: the last one of those
   std::vector<uint32_t> block_at_;  // in `bytes_`
   uint32_t block_ = 0;              // that is being written
   std::array<Moved, 8> moved_{};

@@ -325,6 +325,11 @@ class Target {
   virtual void clear_lowest_bit(const Reg& bits) = 0;
   virtual void jump_if(Reg word, bool is_set, Label to) = 0;  // not zero
   virtual void jump_if_above(Reg a, Reg b, Label to) = 0;     // without sign
+  virtual void jump_if_differ(const Reg& a, const Reg& b, const Label& to) {
+    const Reg bits = word();
+    word_binary(Does::Xor, Number::U64, bits, a, b);
+    jump_if(bits, true, to);
+  }
   virtual void jump_unless(const Reg& value, uint64_t number, const Label& to) {
     Reg differs = word();
     word_add(differs, value, -static_cast<int64_t>(number));

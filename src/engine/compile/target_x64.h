@@ -327,6 +327,10 @@ class X64 final : public Target {
     cc_.cmp(x(a), x(b));
     cc_.ja(to);
   }
+  void jump_if_differ(const Reg& a, const Reg& b, const Label& to) override {
+    cc_.cmp(x(a), x(b));
+    cc_.jne(to);
+  }
   void jump_if_bits(Reg word, uint64_t bits, Label to) override;
   void jump_unless_at(const Reg& base, int64_t offset, uint32_t bytes, uint64_t number,
                       const Label& to) override {
