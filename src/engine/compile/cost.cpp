@@ -13,15 +13,16 @@ constexpr double kEntry = 180, kPass = 40, kGuard = 40, kPlace = 35, kReach = 15
 constexpr double kOwnEntry = 80, kOwnGuard = 45, kOwnHeader = 10, kOwnPlace = 14;
 // Where lanes go apart: who waits where is cleared, copied and handed to the interpreter.
 constexpr double kApartEntry = 250;
-constexpr double kMoved = 10;        // a vector of 32 lanes to the frame or from it
-constexpr double kStep = 9;          // an Op, compiled
-constexpr double kScalar = 12;       // interpreted: an Op on scalars,
-constexpr double kLanes = 48;        // on lanes,
-constexpr double kShuffle = 250;     // a shuffle that is no butterfly,
-constexpr double kApart = 70;        // and more of it where some lanes are elsewhere;
-constexpr double kAccess = 60;       // a load or a store of base and step,
-constexpr double kStoreApart = 300;  // a store that some lanes go around,
-constexpr double kRowAccess = 110;   // the same of several rows,
+constexpr double kMoved = 10;         // a vector of 32 lanes to the frame or from it
+constexpr double kStep = 9;           // an Op, compiled
+constexpr double kScalar = 12;        // interpreted: an Op on scalars,
+constexpr double kLanes = 48;         // on lanes,
+constexpr double kShuffle = 250;      // a shuffle that is no butterfly,
+constexpr double kApart = 70;         // and more of it where some lanes are elsewhere;
+constexpr double kAccess = 60;        // a load or a store of base and step,
+constexpr double kBranchApart = 200;  // a branch at which lanes go apart,
+constexpr double kStoreApart = 300;   // a store that some lanes go around,
+constexpr double kRowAccess = 110;    // the same of several rows,
 constexpr double kAtomic = 900, kAtomicMade = 260;    // interpreted, compiled
 constexpr double kByLanes = 170, kRowsByLanes = 900;  // by 32 addresses,
 // And compiled, of a pass as well; x86-64 has instructions for it.
@@ -34,6 +35,8 @@ constexpr double kStrided = 70;  // by addresses that rise by another step
 constexpr double kColumn = 50;   // local memory, compiled
 constexpr double kRounds = 4;    // of a loop, at least
 constexpr double kWarps = 4;     // of a block
+// Of a warp at a barrier: on its way through the block to the next one, interpreted.
+constexpr double kDetour = 90;
 constexpr double kMargin = 1.2;  // what an estimate may be wrong by
 // The same where lanes go apart and no loop is: one entry, of which each lane runs a part.
 constexpr double kMarginApart = 2;
@@ -69,6 +72,7 @@ double interpreted(const Plan& plan, const Step& step) {
   }
   if (is_parts(step.meaning)) return runs_for_some(plan, step) ? kLanes + kApart : kLanes;
   if (step.exchange) return step.exchange->butterfly() ? kLanes : kShuffle;
+  if (plan.apart && (does == Does::BranchIf || does == Does::BranchUnless)) return kBranchApart;
   if (step.op.effect == Effect::Scalar || !step.d || does == Does::Warpwide) return kScalar;
   return runs_for_some(plan, step) || apart ? kLanes + kApart : kLanes;
 }
@@ -102,9 +106,10 @@ struct Costs {
   }
   // Code that goes on as the next warps is entered once for all of them.
   bool pay(const Plan& plan, bool goes_on) const {
+    const double around = plan.meets && !plan.apart ? kDetour : 0;
     const double rounds = plan.phase.loops ? kRounds : goes_on ? kWarps : 1;
     const double margin = plan.apart && !plan.phase.loops ? kMarginApart : kMargin;
-    return (entering + each * rounds) * margin < interpreted * rounds;
+    return (entering + each * rounds) * margin < interpreted * rounds + around;
   }
 };
 

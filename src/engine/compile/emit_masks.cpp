@@ -69,14 +69,17 @@ Reg Emitter::merged_mask(const Step& step, uint32_t strip) {
   return mask;
 }
 
-// Around the Ops of a branch that became a mask, if no lane wants them and they are not few: the
-// place behind them.
+// Around the Ops of a branch that became a mask, if no lane wants them and they are not few, or
+// load from where perhaps nothing is: the place behind them.
 void Emitter::begin_merged(size_t first) {
   constexpr size_t kFewest = 8;
   const Step& step = plan_.steps[first];
   size_t end = first;
-  while (end < plan_.steps.size() && is_merged_with(step, plan_.steps[end])) ++end;
-  if (plan_.masked || end - first < kFewest || plan_.variables[*step.under].kept != Kept::Vector)
+  bool loads = false;
+  for (; end < plan_.steps.size() && is_merged_with(step, plan_.steps[end]); ++end)
+    loads |= plan_.steps[end].meaning.does == Does::Load;
+  if (plan_.masked || !(loads || end - first >= kFewest) ||
+      plan_.variables[*step.under].kept != Kept::Vector)
     return;
   const Target::Mark mark = t_.mark();
   Reg bits = t_.word();

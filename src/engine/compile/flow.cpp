@@ -49,7 +49,7 @@ const Elements* elements_of(const Op& op, const Meaning* meaning) {
 }
 
 // The fewest Ops for which it pays to leave the interpreter and come back.
-constexpr uint32_t kFewestOps = 5, kFewestWithLanes = 3;
+constexpr uint32_t kFewestOps = 5, kFewestWithLanes = 3, kFewestAtBarrier = 2;
 
 }  // namespace
 
@@ -277,6 +277,17 @@ bool Flow::is_end(uint32_t op) const {
   return op < program_.ops.size() && program_.ops[op].run == &run_exit;
 }
 
+bool Flow::meets(const Phase& phase) const {
+  const auto is_barrier = [&](uint32_t op) {
+    return op < program_.ops.size() && program_.ops[op].run == &run_barrier;
+  };
+  if (is_barrier(phase.end)) return true;
+  for (uint32_t i = phase.begin; i < phase.end; ++i) {
+    if (branches(meanings_[i]) && is_barrier(index_of(program_.ops[i].target))) return true;
+  }
+  return false;
+}
+
 bool Flow::is_whole(const Phase& phase) const {
   const bool has_own = !program_.specials.empty() && program_.specials[0].tier == Tier::Warp;
   if (phase.begin != program_.warp_start || phase.loops || !is_end(phase.end) || has_own ||
@@ -393,12 +404,17 @@ void Flow::add_loops(bool stores, std::vector<bool>& taken, std::vector<Phase>& 
 }
 
 // As far as Ops are known, with branches ahead; back only as its last one.
+bool Flow::begins_with_branch(uint32_t op) const {
+  return branches(meanings_[op]) && meanings_[op]->does != Does::Branch &&
+         index_of(program_.ops[op].target) > op;
+}
+
 Phase Flow::run_from(uint32_t begin, const std::vector<bool>& taken) const {
   uint32_t end = begin;
   for (; end < program_.ops.size() && !taken[end]; ++end) {
     if (fits(meanings_[end]) || is_store(meanings_[end])) continue;
-    if (end == begin) break;  // its first Op is replaced, which no branch may be
     if (!branches(meanings_[end]) || program_.ops[end].y) break;  // y: it waits for somebody
+    if (end == begin && !begins_with_branch(begin)) break;
     if (index_of(program_.ops[end].target) > end) continue;
     if (index_of(program_.ops[end].target) < begin) ++end;
     break;
@@ -422,8 +438,10 @@ std::vector<Phase> Flow::phases() const {
     const Phase phase = run_from(i, taken);
     uint32_t scattered = 0;
     for (uint32_t op = i; op < phase.end; ++op) scattered += is_scattered(op);
-    const bool may_be_short = scattered || is_whole(phase);
-    if (phase.end - i >= (may_be_short ? kFewestWithLanes : kFewestOps)) all.push_back(phase);
+    const uint32_t fewest = meets(phase)                   ? kFewestAtBarrier
+                            : scattered || is_whole(phase) ? kFewestWithLanes
+                                                           : kFewestOps;
+    if (phase.end - i >= fewest) all.push_back(phase);
     i = std::max(phase.end, i + 1);
   }
   return all;

@@ -93,6 +93,10 @@ class Flow {
   // Is the phase all that a warp runs, without a loop and without memory or registers of its own
   // that would have to be filled for the next one?
   bool is_whole(const Phase& phase) const;
+  // May a phase begin with this Op, though it is a branch?
+  bool begins_with_branch(uint32_t op) const;
+  // Does a way out of the phase lead to a barrier of the block?
+  bool meets(const Phase& phase) const;
   // Are they in different blocks?
   bool is_apart(uint32_t a, uint32_t b) const { return run_of_[a] != run_of_[b]; }
   // The slots that the Op writes.

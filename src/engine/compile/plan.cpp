@@ -93,8 +93,9 @@ bool Planner::takes_over_stores(const Step& step) {
   if (does != Does::BranchIf && does != Does::BranchUnless) return false;
   if (takes_over_more(step)) return true;
   const uint32_t target = flow_.index_of(step.op.target);
-  if (target <= step.index || target > plan_.phase.end || step.index == plan_.phase.begin ||
-      flow_.is_leader(step.index) ||
+  const bool is_first = step.index == plan_.phase.begin;
+  if (target <= step.index || target > plan_.phase.end ||
+      (is_first ? plan_.phase.loops : flow_.is_leader(step.index)) ||
       !(flow_.only_store(step.index + 1, target) || computes_along(step.index + 1, target) ||
         merged_.count(step.index)))
     return false;

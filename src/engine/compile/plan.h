@@ -149,6 +149,7 @@ struct Plan {
   // It is all that a warp runs, up to its end: what the next warp begins with differs from what
   // this one does by the base of its values of base and step (emit_warps.cpp).
   bool whole = false;
+  bool meets = false;  // Flow::meets()
   // How far the lanes' local memory is apart, where any is touched: checked each time.
   uint32_t local_stride = 0;
   // A loop that lanes leave one after the other, or that some lanes of a warp come to: those that

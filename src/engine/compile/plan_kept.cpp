@@ -133,6 +133,14 @@ void Planner::look_for_rows() {
   }
 }
 
+// Is something stored by the lanes alone that it names? That takes no longer than to see whether
+// all of them agree.
+bool Planner::is_under(const Variable& v) const {
+  return std::any_of(plan_.steps.begin(), plan_.steps.end(), [&](const Step& step) {
+    return step.under && &plan_.variables[*step.under] == &v;
+  });
+}
+
 void Planner::look_at_inputs() {
   for (Variable& v : plan_.variables) {
     if (!v.home || !v.input) continue;
@@ -154,7 +162,7 @@ void Planner::look_at_inputs() {
     if (v.in == Slot::Predicate) {
       uint32_t bits;
       std::memcpy(&bits, at, 4);
-      if (bits == 0 || bits == kFullMask) v.kept = Kept::Word;
+      if ((bits == 0 || bits == kFullMask) && !is_under(v)) v.kept = Kept::Word;
       continue;
     }
     const Pattern2 seen = pattern_of(v, plan_.row_lanes);

@@ -21,6 +21,7 @@ class Planner {
     plan_.apart = taken.apart;
     plan_.some = taken.apart && !taken.all_lanes;
     plan_.whole = flow.is_whole(phase);
+    plan_.meets = flow.meets(phase);
     if (flow.program().narrow_rows)
       plan_.row_lanes = plan_.header_rows = warp.block->grid->block_dim.x;
   }
@@ -121,6 +122,7 @@ class Planner {
   bool find_parted();
   List<bool> parted_ops(List<uint32_t>* leaves) const;
   void find_wanted();
+  bool is_under(const Variable& v) const;
   void look_at_inputs();
   void look_for_rows();
   Pattern2 pattern_of(const Variable& v, uint32_t row_lanes) const;

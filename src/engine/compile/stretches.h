@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "engine/compile/code_memory.h"
 #include "engine/compile/emit.h"
 #include "engine/compile/facts.h"
 #include "engine/compile/stand_ins.h"
+#include "engine/memory/code_memory.h"
 #include "engine/program/tiering.h"
 
 namespace kiln::engine {
@@ -47,11 +47,13 @@ struct Compiled {
 struct Stretch {
   Tiers* tiers = nullptr;
   Phase phase;
+  bool branches_first = false;  // its first Op is a branch
   // For all lanes: values look as in the first warp, as in a later one for which that does not
   // hold, or in any way.
   Compiled versions[3];
-  Compiled some;      // of loops: for warps some of whose lanes are elsewhere
-  Compiled stood_in;  // the same, without masks (stand_ins.h)
+  std::atomic<uint8_t> favoured{0};  // the one to try first
+  Compiled some;                     // of loops: for warps some of whose lanes are elsewhere
+  Compiled stood_in;                 // the same, without masks (stand_ins.h)
   // Lanes may go apart at branches: all lanes come, which look as in the first warp; any lanes.
   Compiled apart_all, apart;
   std::atomic<uint32_t> disagreed{0};   // how often lanes did, in code that leaves then

@@ -85,6 +85,7 @@ void Tiers::replace() {
     auto stretch = std::make_unique<Stretch>();
     stretch->tiers = this;
     stretch->phase = phase;
+    stretch->branches_first = flow_->begins_with_branch(phase.begin);
     ops_[phase.begin].run = &run_stretch;
     ops_[phase.begin].data = stretch.get();
     ops_[phase.begin].effect = Effect::MaskAware;  // it looks at the mask itself

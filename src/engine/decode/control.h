@@ -9,6 +9,7 @@ namespace kiln::engine {
 const Op* run_guard_next(Warp& warp, const Op* op);     // @p before one simple Op
 const Op* run_branch_around(Warp& warp, const Op* op);  // @p before anything else
 const Op* run_exit(Warp& warp, const Op* op);
+const Op* run_barrier(Warp& warp, const Op* op);
 const Op* run_return(Warp& warp, const Op* op);
 const Op* run_predicate_invert(Warp& warp, const Op* op);
 

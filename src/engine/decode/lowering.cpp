@@ -83,6 +83,7 @@ uint32_t Lowering::constant(uint64_t bits) {
   auto found = constants_.find(bits);
   if (found != constants_.end()) return found->second;
   const uint32_t at = constants_[bits] = allocate_constant(&bits, 8);
+  numbers_[at] = bits;
   if (bits == 0) program_.zero = at;
   return at;
 }

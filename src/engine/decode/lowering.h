@@ -195,6 +195,7 @@ class Lowering {
   bool special_operand(const ptx::Operand& operand, Source* out);
   Place& place(uint32_t reg);
   uint64_t immediate_bits(const ptx::Operand& operand, ptx::Type type) const;
+  uint32_t lane_constant(uint64_t bits, uint32_t bytes);
   uint32_t spread(Source source, uint32_t bytes, Place* of);
   void materialize_after(uint32_t header, uint32_t defined_at);
   uint32_t affine_special(Special special);
@@ -233,6 +234,7 @@ class Lowering {
   std::map<uint32_t, std::vector<uint32_t>>
       free_slots_;  // by bytes of a lane: those of values that are gone
   std::map<uint64_t, uint32_t> constants_;
+  std::unordered_map<uint32_t, uint64_t> numbers_;  // the same by slot
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> lane_constants_;
   std::map<Special, uint32_t> specials_;
   std::unordered_map<std::string_view, uint64_t> shared_, local_;  // offsets

@@ -220,24 +220,34 @@ uint32_t Lowering::spread(Source source, uint32_t bytes, Place* of) {
   return to;
 }
 
+uint32_t Lowering::lane_constant(uint64_t bits, uint32_t bytes) {
+  auto [place, added] = lane_constants_.try_emplace({bits, bytes}, 0);
+  if (added) {
+    std::vector<std::byte> all(size_t{bytes} * kWarpSize);
+    for (uint32_t i = 0; i < kWarpSize; ++i)
+      std::memcpy(all.data() + size_t{i} * bytes, &bits, bytes);
+    place->second = allocate_constant(all.data(), static_cast<uint32_t>(all.size()));
+  }
+  return place->second;
+}
+
 bool Lowering::lanes(const ptx::Operand& operand, ptx::Type type, uint32_t* offset) {
   uint32_t bytes = ptx::bytes_of(type);
   if (operand.kind == ptx::OperandKind::Integer || operand.kind == ptx::OperandKind::Float) {
-    uint64_t bits = immediate_bits(operand, type);
-    auto [place, added] = lane_constants_.try_emplace({bits, bytes}, 0);
-    if (added) {
-      std::vector<std::byte> all(size_t{bytes} * kWarpSize);
-      for (uint32_t i = 0; i < kWarpSize; ++i)
-        std::memcpy(all.data() + size_t{i} * bytes, &bits, bytes);
-      place->second = allocate_constant(all.data(), static_cast<uint32_t>(all.size()));
-    }
-    *offset = place->second;
+    *offset = lane_constant(immediate_bits(operand, type), bytes);
     return true;
   }
   Source from;
   if (!source(operand, type, &from)) return false;
   if (!from.uniform) {
     *offset = from.offset;
+    return true;
+  }
+  // A register that is another name of a number: no Op has to write its lanes.
+  if (auto number = numbers_.find(from.offset); number != numbers_.end()) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &number->second, bytes);
+    *offset = lane_constant(bits, bytes);
     return true;
   }
   Place* of = operand.kind == ptx::OperandKind::Register ? &places_[operand.reg] : nullptr;

@@ -406,11 +406,13 @@ bool NextBlocks::step() {
 
 // Every warp once, in their own order.
 [[gnu::always_inline]] inline bool Block::run_in_order(bool* progress) {
+  reached = 0;
   for (uint32_t i = 0; i < warp_count; ++i) {
     if (finished[i]) continue;
     const Op* first = nullptr;
     if (i >= started && !(first = begin_warp(i))) return false;
     if (!run_warp(&i, first, progress)) return false;
+    i = std::max(i, reached);
   }
   return true;
 }

@@ -21,6 +21,8 @@ namespace {
 // Backward branches between two turns: long enough to hide the cost of a switch, short enough for
 // spins.
 constexpr int32_t kTurn = 2048;
+// How often all meet at a barrier between two looks at whether the program has got faster.
+constexpr uint32_t kMeetings = 64;
 constexpr uint32_t kMaxLocalBytes = 1 << 20;
 // Behind the last lane's: machine code reads four bytes where it wants one.
 constexpr size_t kBehindLocal = 16;
@@ -180,7 +182,6 @@ void Warp::run_divergent(const Op* op) {
 // A loop that meets a barrier in each round never uses up its turn: the limit is looked at here,
 // and whether the program has got faster, now and then.
 const Op* Warp::pass_barrier() {
-  constexpr uint32_t kMeetings = 64;
   if (met == block->meetings) return nullptr;
   at_barrier = false;
   if (const uint64_t limit = block->grid->settings.step_limit; limit && steps > limit)
@@ -196,6 +197,27 @@ const Op* Warp::pass_barrier() {
     return goes_over(resume);
   }
   return resume;
+}
+
+bool Warp::passes_to(const Op* op) {
+  if (!at_barrier || resume != op || met == block->meetings || block->meetings % kMeetings == 0)
+    return false;
+  if (const uint64_t limit = block->grid->settings.step_limit; limit && steps > limit) return false;
+  at_barrier = false;
+  turn = kTurn;
+  event = Event::None;
+  frame = kernel_frame;
+  registers = frame->data();
+  mask = alive;
+  current_penalty = 0;
+  pass_sync = false;
+  return true;
+}
+
+void Warp::stand_at(const Op* next) {
+  resume = next;
+  at_barrier = true;
+  met = block->meetings - 1;
 }
 
 void Warp::show_barrier() {

@@ -160,6 +160,10 @@ struct Warp {
   void fill_local(uint32_t lanes, uint32_t from, uint32_t bytes);
   // One Op under a mask that is not full.
   const Op* step_masked(const Op* op);
+  // Does it wait at a barrier that all have come to, to go on with this Op? Then it is ready to.
+  bool passes_to(const Op* op);
+  // It has a turn again and goes on with this Op, all lanes together.
+  void stand_at(const Op* next);
 
  private:
   bool pick();
@@ -220,6 +224,7 @@ struct Block {
   std::vector<uint8_t> finished;  // by warp
   uint32_t finished_count = 0;
   uint32_t started = 0;  // warps that have a frame
+  uint32_t reached = 0;  // the last one that has had its turn in this round, by way of another
   // Of a schedule: its order of warps, where those begin that have not, and how often all had a
   // turn.
   std::vector<uint32_t> order;

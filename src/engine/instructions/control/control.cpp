@@ -288,6 +288,8 @@ constexpr uint8_t kAligned = 4;
   return nullptr;
 }
 
+}  // namespace
+
 const Op* run_barrier(Warp& warp, const Op* op) {
   // The usual one: bar.sync 0 of all lanes.
   if (op->z && (op->x | op->y) == 0 && warp.mask == kFullMask && warp.block->counts_warps &&
@@ -298,6 +300,8 @@ const Op* run_barrier(Warp& warp, const Op* op) {
   }
   return run_any_barrier(warp, op);
 }
+
+namespace {
 
 // What the barrier just passed has counted. op->x: 0 popc, 1 and, 2 or.
 const Op* run_barrier_result(Warp& warp, const Op* op) {

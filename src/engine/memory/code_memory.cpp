@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/compile/code_memory.h"
+#include "engine/memory/code_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
