@@ -6,6 +6,7 @@
 // the other in memory that stays for the next task.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <map>
@@ -56,14 +57,16 @@ class Scratch {
   }
 
  private:
-  static constexpr size_t kAlign = 16, kBlock = 64 << 10, kLong = 32 << 10;
+  // Little at first: the system's allocator has that where somebody has been already.
+  static constexpr size_t kAlign = 16, kFirst = 4 << 10, kMost = 64 << 10, kLong = 32 << 10;
   struct alignas(kAlign) Block {
     Block* before;
     size_t bytes;
   };
 
   [[gnu::noinline]] void grow(size_t least) {
-    const size_t bytes = (least > kBlock ? least : kBlock) + sizeof(Block);
+    const size_t next = blocks_ ? std::min(blocks_->bytes * 2, kMost) : kFirst;
+    const size_t bytes = std::max(least + sizeof(Block), next);
     auto* block = static_cast<Block*>(std::malloc(bytes));
     if (!block) throw std::bad_alloc();
     *block = {blocks_, bytes};
@@ -74,10 +77,11 @@ class Scratch {
     at_ = reinterpret_cast<std::byte*>(block + 1);
     end_ = reinterpret_cast<std::byte*>(block) + block->bytes;
   }
-  // The first block stays.
+  // The last block stays, which is the longest.
   void clear() {
     if (!blocks_) return;
-    while (blocks_->before) std::free(std::exchange(blocks_, blocks_->before));
+    for (Block* each = std::exchange(blocks_->before, nullptr); each;)
+      std::free(std::exchange(each, each->before));
     begin(blocks_);
   }
 
