@@ -5,31 +5,12 @@
 
 #include <asmjit/core.h>
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
+#include "engine/memory/spare.h"
+
 namespace kiln::engine {
-
-// The one that nobody uses, or a new one. No lock and nothing of a thread: a fork may come at any
-// time, and its child makes another one.
-template <class T>
-struct Spare {
-  static std::unique_ptr<T> take() {
-    std::unique_ptr<T> one(kept().exchange(nullptr));
-    return one ? std::move(one) : std::make_unique<T>();
-  }
-  static void give_back(std::unique_ptr<T> one) {
-    T* none = nullptr;
-    if (kept().compare_exchange_strong(none, one.get())) (void)one.release();
-  }
-
- private:
-  static std::atomic<T*>& kept() {
-    static constinit std::atomic<T*> spare{nullptr};
-    return spare;
-  }
-};
 
 // Of very long code the memory goes back to the system.
 constexpr size_t kLongestKept = 64 << 10;

@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
-#include "engine/compile/generator.h"
+#include "engine/memory/spare.h"
 
 namespace kiln::engine {
 
