@@ -3,6 +3,7 @@
 // f32, mixed widths?
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "engine/decode/lanes.h"
@@ -329,19 +330,35 @@ bool convert_pack(Lowering& l) {
 
 namespace {
 
+// Lanes that name the same members are a group of their own. A mask that names none of the lanes
+// that run this is undefined in PTX: their registers stay as they are.
 template <bool kMax, bool kNan>
 const Op* run_reduce_floats(Warp& warp, const Op* op) {
-  const uint32_t members = warp.lanes<uint32_t>(op->b)[std::countr_zero(warp.mask)];
-  if (!warp.converged(op, members)) return nullptr;
+  const uint32_t* named = warp.lanes<uint32_t>(op->b);
+  uint32_t any = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) any |= (warp.mask >> i & 1) ? named[i] : 0;
+  if (!warp.converged(op, any)) return nullptr;
   const float* value = warp.lanes<float>(op->a);
-  auto ready = [&](uint32_t lane) { return op->x ? std::fabs(value[lane]) : value[lane]; };
-  uint32_t rest = members & warp.mask;
-  float total = ready(static_cast<uint32_t>(std::countr_zero(rest)));
-  for (rest &= rest - 1; rest; rest &= rest - 1) {
-    total = extreme<kMax, kNan>(total, ready(static_cast<uint32_t>(std::countr_zero(rest))));
-  }
+  const auto lane_of = [](uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); };
+  const auto ready = [&](uint32_t lane) { return op->x ? std::fabs(value[lane]) : value[lane]; };
   float result[kWarpSize];
-  for (float& r : result) r = canonical(total);
+  std::memcpy(result, warp.lanes<float>(op->d), sizeof result);
+  for (uint32_t left = warp.mask; left;) {
+    const uint32_t members = named[lane_of(left)];
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < kWarpSize; ++i)
+      same |= (left >> i & 1) && named[i] == members ? 1u << i : 0;
+    left &= ~same;
+    // Where all name the same, those that it names; else those that name it.
+    const uint32_t group = same == warp.mask ? members & same : same;
+    if (!group) continue;
+    float total = ready(lane_of(group));
+    for (uint32_t rest = group & (group - 1); rest; rest &= rest - 1)
+      total = extreme<kMax, kNan>(total, ready(lane_of(rest)));
+    for (uint32_t i = 0; i < kWarpSize; ++i) {
+      if (group >> i & 1) result[i] = canonical(total);
+    }
+  }
   warp.put(op->d, result);
   return op + 1;
 }
