@@ -132,6 +132,7 @@ bool Warp::pick() {
     for (size_t i = 0; i < splits.size(); ++i) {
       Split& s = splits[i];
       if (s.wait != Wait::Sync || (s.sync_mask & alive & ~waiting) != 0) continue;
+      if (best == splits.size()) met_with = brought;  // which they overwrite one after the other
       s.wait = Wait::None;
       s.pass = true;
       best = i;
@@ -361,6 +362,25 @@ bool Warp::all_here(const Op* op, uint32_t members) {
     deliver_absent(*this, op, members);
   park(op, Wait::Sync, 0, members);
   return false;
+}
+
+bool Warp::all_here(const Op* op, uint32_t members, uint32_t (&values)[kWarpSize], uint32_t* away) {
+  *away = 0;
+  brought.lanes &= ~mask;
+  const uint32_t missing = members & alive & ~mask;
+  if (missing && pass_sync) {
+    for (uint32_t i = 0; i < kWarpSize; ++i) {
+      if (!(missing & met_with.lanes & 1u << i) || met_with.by[i] != op->run) continue;
+      values[i] = met_with.values[i];
+      *away |= 1u << i;
+    }
+  } else if (missing) {
+    for (uint32_t i = 0; i < kWarpSize; ++i) {
+      if (mask >> i & 1) brought.values[i] = values[i], brought.by[i] = op->run;
+    }
+    brought.lanes |= mask;
+  }
+  return all_here(op, members);
 }
 
 bool Warp::converged(const Op* op, uint32_t members) {

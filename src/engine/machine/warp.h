@@ -77,6 +77,14 @@ struct AsyncCopy {
   uint8_t value[16];
 };
 
+// What lanes bring to an exchange whose members stand at several places: compilers unroll loops
+// that lanes leave one after the other, and hardware lets such lanes meet.
+struct Brought {
+  uint32_t lanes = 0;
+  Handler by[kWarpSize];  // the kind of exchange
+  uint32_t values[kWarpSize];
+};
+
 struct Warp {
   // Hot: what handlers touch.
   std::byte* registers = nullptr;  // of the current frame
@@ -110,6 +118,7 @@ struct Warp {
   uint32_t cluster_parity = 0;    // by lane: the phase of the cluster's barrier at which it arrived
   std::vector<AsyncCopy> copies;  // begun, not committed
   std::vector<std::vector<AsyncCopy>> groups;  // committed, oldest first
+  Brought brought, met_with;                   // by lanes that wait; by those that have met last
 
   template <class T>
   T* lanes(uint32_t offset) {
@@ -155,6 +164,9 @@ struct Warp {
   bool converged(const Op* op, uint32_t members);
   // The same for handlers that deliver the event themselves.
   bool all_here(const Op* op, uint32_t members);
+  // The same of an exchange. Lanes that wait for others bring these values along; where others wait
+  // at other places, *away are those, and `values` becomes what they have brought.
+  bool all_here(const Op* op, uint32_t members, uint32_t (&values)[kWarpSize], uint32_t* away);
   bool grow_local(uint32_t bytes_per_lane);
   // Local variables begin as fill.h says: `bytes` at `from`, in each lane of `lanes`.
   void fill_local(uint32_t lanes, uint32_t from, uint32_t bytes);

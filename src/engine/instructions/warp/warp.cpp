@@ -32,6 +32,23 @@ Named named_by(const Warp& warp, const uint32_t* named) {
   return out;
 }
 
+// The votes of the lanes that are here, and of those that have come to another place.
+bool votes_of(Warp& warp, const Op* op, uint32_t* votes, uint32_t* away) {
+  *votes = warp.predicate(op->a) & warp.mask;
+  *away = 0;
+  const Named named = named_by(warp, warp.lanes<uint32_t>(op->b));
+  if (named.any != named.all || (named.any & warp.alive & ~warp.mask) == 0) return true;
+  uint32_t values[kWarpSize];
+  for (uint32_t i = 0; i < kWarpSize; ++i) values[i] = *votes >> i & 1;
+  const bool passes = warp.pass_sync;
+  if (!warp.all_here(op, named.any, values, away)) return false;
+  warp.pass_sync = passes;  // for_each_group() looks again
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    if (*away >> i & 1) *votes |= values[i] << i;
+  }
+  return true;
+}
+
 // Runs f(group) for each set of active lanes that name the same members: a warp may hold several
 // such groups at one instruction (cooperative groups of a labeled partition). False: some members
 // are not here yet.
@@ -230,6 +247,7 @@ uint32_t exchange(Direction direction, const uint32_t* value, const uint32_t* by
 const Op* run_shuffle(Warp& warp, const Op* op) {
   const Shuffle& s = *static_cast<const Shuffle*>(op->data);
   const uint32_t* value = warp.lanes<uint32_t>(s.value);
+  uint32_t all[kWarpSize];
   if (warp.mask == kFullMask && !warp.block->sync_sink) [[likely]] {
     warp.pass_sync = false;  // all are here
     const uint32_t *by = warp.lanes<uint32_t>(s.by.offset),
@@ -240,8 +258,11 @@ const Op* run_shuffle(Warp& warp, const Op* op) {
       return op + 1;
     }
   } else {
-    uint32_t room[kWarpSize];
-    if (!warp.all_here(op, named_by(warp, said(warp, s.members, room)).any)) return nullptr;
+    uint32_t room[kWarpSize], away;
+    std::memcpy(all, value, sizeof all);
+    value = all;
+    if (!warp.all_here(op, named_by(warp, said(warp, s.members, room)).any, all, &away))
+      return nullptr;
     if (warp.block->sync_sink) [[unlikely]]
       deliver_shuffle(warp, op, s);
   }
@@ -255,19 +276,21 @@ const Op* run_shuffle(Warp& warp, const Op* op) {
 
 // op->x: 0 all, 1 any, 2 uni.
 const Op* run_vote(Warp& warp, const Op* op) {
-  const uint32_t votes = warp.predicate(op->a);
-  bool here = for_each_group(warp, op, op->b, [&](uint32_t voters) {
-    const uint32_t yes = votes & voters;
+  uint32_t votes, away;
+  if (!votes_of(warp, op, &votes, &away)) return nullptr;
+  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
+    const uint32_t voters = group | away, yes = votes & voters;
     bool holds = op->x == 0 ? yes == voters : op->x == 1 ? yes != 0 : (yes == 0 || yes == voters);
-    put_predicate(warp, op->d, voters, holds ? kFullMask : 0);
+    put_predicate(warp, op->d, group, holds ? kFullMask : 0);
   });
   return here ? op + 1 : nullptr;
 }
 
 const Op* run_ballot(Warp& warp, const Op* op) {
-  const uint32_t votes = warp.predicate(op->a);
-  bool here = for_each_group(warp, op, op->b,
-                             [&](uint32_t group) { put(warp, op->d, group, votes & group); });
+  uint32_t votes, away;
+  if (!votes_of(warp, op, &votes, &away)) return nullptr;
+  bool here = for_each_group(
+      warp, op, op->b, [&](uint32_t group) { put(warp, op->d, group, votes & (group | away)); });
   return here ? op + 1 : nullptr;
 }
 
