@@ -10,15 +10,15 @@ namespace kiln::engine {
 
 namespace {
 
-// Does a branch follow from the least and the most lane? Those have to be of all lanes: else some
-// passes would leave by one exit and some by another.
-bool compares_ends(const Plan& plan) {
+// Is something one value for all lanes because it is for the least and the most of them? Those have
+// to be of all lanes: else it would be another one in each pass, and some would leave by one exit
+// and some by another.
+bool takes_ends(const Plan& plan) {
   const auto is = [&](const std::optional<uint32_t>& index, Kept kept) {
     return index && plan.variables[*index].kept == kept;
   };
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
-    return step.meaning.does == Does::Compare && is(step.d, Kept::Word) &&
-           (is(step.a, Kept::Steps) || is(step.b, Kept::Steps));
+    return is(step.d, Kept::Word) && (is(step.a, Kept::Steps) || is(step.b, Kept::Steps));
   });
 }
 
@@ -44,7 +44,7 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   // What a header has is the first lane's.
   const bool has_headers = std::any_of(plan.variables.begin(), plan.variables.end(),
                                        [](const Variable& v) { return v.in == Slot::Header; });
-  if (together || has_headers || compares_ends(plan) || plan.phase.stores || plan.calls ||
+  if (together || has_headers || takes_ends(plan) || plan.phase.stores || plan.calls ||
       plan.exchanges || has_small(plan) || plan.local_stride || plan.apart)
     strips_ = kWarpSize;
   strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());

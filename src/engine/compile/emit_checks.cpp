@@ -128,7 +128,8 @@ void Emitter::find_loaded_for_some() {
     const auto found = prepared_of_.find(step.index);
     if (found == prepared_of_.end()) continue;
     if (step.under && !first) first = &step;
-    if (first && (step.under != first->under || step.under_not != first->under_not))
+    if (first && (step.under != first->under || step.under_not != first->under_not ||
+                  step.resume != first->resume))  // the predicate may have been written again
       for_some_[found->second] = 0;
     const Prepared& at = out_->prepared[found->second];
     const auto [least, most] = range_of(at.steps, kWarpSize);

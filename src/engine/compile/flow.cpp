@@ -51,6 +51,27 @@ const Elements* elements_of(const Op& op, const Meaning* meaning) {
 // The fewest Ops for which it pays to leave the interpreter and come back.
 constexpr uint32_t kFewestOps = 5, kFewestWithLanes = 3, kFewestAtBarrier = 2;
 
+// Of what neither loads nor stores: may machine code find out that something it has taken for
+// granted does not hold? Of base and step that is what the least and the most lane have in common.
+bool may_start_again(const Meaning& m) {
+  switch (m.does) {
+    case Does::And:
+    case Does::ShiftRight:
+    case Does::Divide:
+    case Does::Remainder:
+    case Does::Min:
+    case Does::Max:
+    case Does::Compare:
+      if (m.type != Number::F32) return true;
+      break;
+    case Does::Small:
+      return true;
+    default:
+      break;
+  }
+  return bytes_of(m.type) > 4 || bytes_of(m.from) > 4;
+}
+
 }  // namespace
 
 Flow::Flow(const Program& program) : program_(program) {
@@ -309,6 +330,13 @@ bool Flow::only_store(uint32_t begin, uint32_t end) const {
   return begin < end;
 }
 
+// Then it no longer says which lanes came here.
+bool Flow::writes_predicate_of(uint32_t branch, uint32_t op) const {
+  bool writes = false;
+  for_each_written(op, [&](uint32_t slot) { writes |= slot == program_.ops[branch].a; });
+  return writes;
+}
+
 bool Flow::only_compute(uint32_t begin, uint32_t end) const {
   uint32_t stores = end;
   while (stores > begin && is_store(meanings_[stores - 1])) --stores;
@@ -317,6 +345,7 @@ bool Flow::only_compute(uint32_t begin, uint32_t end) const {
     if ((i > begin && leader_[i]) || !fits(meanings_[i]) || is_warpwide(meanings_[i]) ||
         meanings_[i]->does == Does::Lanewise)
       return false;
+    if (writes_predicate_of(begin - 1, i)) return false;
     const Elements* elements = elements_of(plain(i), meanings_[i]);
     for (uint32_t e = 0; elements && e < elements->count; ++e) {
       if (is_live(elements->slots[e], end)) return false;
@@ -362,10 +391,15 @@ bool Flow::may_merge(uint32_t begin, uint32_t end) const {
     const Elements* elements = elements_of(plain(i), m);
     const bool loads = elements || m->does == Does::Load || m->does == Does::LoadScalar ||
                        m->does == Does::LoadFused;
-    if (leaves && (loads || bytes_of(m->type) > 4 || bytes_of(m->from) > 4)) return false;
+    if (leaves && (loads || may_start_again(*m))) return false;
+    if (writes_predicate_of(begin - 1, i)) return false;
     loaded |= loads && turns == 0;
+    // What is there before the branch and is read behind it, or in here when all runs again.
     bool is_read = false;
-    for_each_written(i, [&](uint32_t slot) { is_read |= is_live(slot, end); });
+    for_each_written(i, [&](uint32_t slot) {
+      is_read |= is_live(slot, end);
+      leaves |= is_live(slot, begin - 1);
+    });
     if (is_read && (elements || plain(i).effect == Effect::Scalar)) return false;
     leaves |= is_read;
   }

@@ -138,6 +138,7 @@ class Flow {
   // Goes back over an Op: what is live before it, from what is live behind it.
   void step_back(uint32_t op, std::vector<uint64_t>& live) const;
   std::vector<uint32_t> followers(uint32_t op) const;
+  bool writes_predicate_of(uint32_t branch, uint32_t op) const;
   void find_jumps();
   // The end of a phase that begins here: before the first Op that others come to.
   uint32_t cut(uint32_t begin, uint32_t end) const;

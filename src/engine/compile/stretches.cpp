@@ -139,12 +139,12 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
     const bool ends = exit != 0 && compiled.ways[exit - 1].ends;
     become(warp, pass.followers - pass.left, ends);
   }
-  if (exit == 0 || compiled.ways[exit - 1].early) [[unlikely]]
+  if (exit == 0 || compiled.ways[exit - 1].early) [[unlikely]] {
     note_miss(stretch, compiled, count);
-  if (exit == 0) [[unlikely]] {
     forget(compiled);
-    return nullptr;
   }
+  if (exit == 0) [[unlikely]]
+    return nullptr;
   *done = true;
   return left_by(stretch, compiled, exit, warp, pass.budget, pass.ran);
 }
@@ -253,7 +253,9 @@ const Op* run_for_some(Stretch& stretch, Warp& warp, bool* done) {
     if (*done || !has_none(stretch.some)) return next;
   }
   const Op* next = enter_apart(stretch, warp, done);
-  if (*done || !has_none(stretch.apart)) return next;
+  const bool has_apart =
+      !stretch.is_short.load(std::memory_order_relaxed) && !has_none(stretch.apart);
+  if (*done || has_apart) return next;
   if (!stretch.phase.loops || stretch.phase.stores) return nullptr;
   return enter_stood_in(stretch, warp, done);
 }
@@ -362,7 +364,10 @@ class Behind {
     const Compiled::Way& way = own_->ways[exit - 1];
     count_entry(*own_);
     if (way.next != barrier_ || way.backward || way.early || way.disagrees) [[unlikely]] {
-      if (way.early) note_miss(stretch_, *own_, own_->entered.load(std::memory_order_relaxed));
+      if (way.early) {
+        note_miss(stretch_, *own_, own_->entered.load(std::memory_order_relaxed));
+        forget(*own_);
+      }
       const Op* next = left_by(stretch_, *own_, exit, other, pass_.budget, pass_.ran);
       return run_any(other,
                      next == op_ && stretch_.branches_first ? run_first(stretch_, other) : next);

@@ -9,12 +9,12 @@
 namespace kiln::engine {
 namespace {
 
-constexpr KilnDim3 kBlocks[] = {{256, 1, 1}, {16, 16, 1}, {100, 1, 1}, {32, 4, 1},
-                                {64, 2, 2},  {512, 1, 1}, {8, 8, 1},   {40, 1, 1}};
+constexpr KilnDim3 kBlocksThatMeet[] = {{256, 1, 1}, {16, 16, 1}, {100, 1, 1}, {32, 4, 1},
+                                        {64, 2, 2},  {512, 1, 1}, {8, 8, 1},   {40, 1, 1}};
 
 // %r1: the number of a thread in its block; %r2: the same times 4; %rd5: its own word of the
 // output.
-const std::string kBegin =
+const std::string kBeforeBarriers =
     ".shared .align 4 .b8 x[4096]; .shared .align 4 .b8 y[4096];"
     "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n]; mov.u32 %r3, %tid.x;"
     "mov.u32 %r4, %ntid.x; mov.u32 %r5, %tid.y; mov.u32 %r6, %ntid.y; mov.u32 %r7, %tid.z;"
@@ -23,14 +23,14 @@ const std::string kBegin =
     "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; mov.u32 %r12, x; mov.u32 %r13, y;"
     "add.u32 %r14, %r12, %r2; add.u32 %r15, %r13, %r2; ld.global.u32 %r16, [%rd4];"
     "mul.lo.u32 %r17, %r16, 3; st.shared.u32 [%r14], %r16; st.shared.u32 [%r15], %r17;\n";
-const std::string kEnd =
+const std::string kBehindBarriers =
     "bar.sync 0; ld.shared.u32 %r16, [%r14]; ld.shared.u32 %r17, [%r15]; xor.b32 %r18, %r16, %r17;"
     "st.global.u32 [%rd5], %r18;\n";
 
-void expect_same(const std::string& body, uint32_t n, const std::string& what) {
-  const std::string text = kernel_text("u64 p, u64 q, u32 n", kBegin + body);
+void expect_same_phases(const std::string& body, uint32_t n, const std::string& what) {
+  const std::string text = kernel_text("u64 p, u64 q, u32 n", kBeforeBarriers + body);
   setenv("KILN_ENGINE_THREADS", "1", 1);  // of several blocks at once any may be the first to fault
-  for (KilnDim3 block : kBlocks) {
+  for (KilnDim3 block : kBlocksThatMeet) {
     const Ran compiled = run_compiled(text, block, n, "always", n);
     const Ran interpreted = run_compiled(text, block, n, "0", n);
     EXPECT_EQ(compiled.text, interpreted.text) << what << " in " << block.x;
@@ -51,7 +51,7 @@ class Phases {
       out +=
           i == leaves ? fmt::format("setp.ge.u32 %p1, %r1, {}; @%p1 bra END;\n", few()) : phase(i);
     }
-    return out + kEnd + "END: ret;";
+    return out + kBehindBarriers + "END: ret;";
   }
 
  private:
@@ -102,7 +102,7 @@ class Phases {
 
 TEST(CompiledBarriers, HaveTheSameBits) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
-    expect_same(Phases(seed).text(), seed, fmt::format("program {}", seed));
+    expect_same_phases(Phases(seed).text(), seed, fmt::format("program {}", seed));
     if (HasFatalFailure()) return;
   }
 }
@@ -112,8 +112,8 @@ TEST(CompiledBarriers, OfATreeEnterCodeThatBeginsWithABranch) {
   const std::string tree =
       "setp.gt.u32 %p1, %r1, 63; bar.sync 0; @%p1 bra A; st.shared.u32 [%r15], %r17; A: bar.sync 0;"
       "@%p1 bra B; ld.shared.u32 %r16, [%r15]; st.shared.u32 [%r14], %r16; B:\n" +
-      kEnd;
-  const std::string text = kernel_text("u64 p, u64 q, u32 n", kBegin + tree);
+      kBehindBarriers;
+  const std::string text = kernel_text("u64 p, u64 q, u32 n", kBeforeBarriers + tree);
   const Ran compiled = run_compiled(text, {256, 1, 1}, 5, "always", 5);
   EXPECT_EQ(compiled.out, run_compiled(text, {256, 1, 1}, 5, "0", 5).out);
   if (!compiles()) return;
@@ -127,14 +127,15 @@ TEST(CompiledBarriers, FindFaultsBehindThem) {
       "setp.eq.u32 %p1, %r1, %r9; selp.b32 %r20, 0x100000, 0, %p1; bar.sync 0;"
       "add.u32 %r21, %r14, %r20; ld.shared.u32 %r22, [%r21]; add.u32 %r22, %r22, 1; bar.sync 0;"
       "st.shared.u32 [%r14], %r22;\n" +
-      kEnd;
-  for (uint32_t n : {0u, 31u, 32u, 39u, 63u, 200u, 511u, 5000u}) expect_same(fault, n, "a fault");
+      kBehindBarriers;
+  for (uint32_t n : {0u, 31u, 32u, 39u, 63u, 200u, 511u, 5000u})
+    expect_same_phases(fault, n, "a fault");
 }
 
 TEST(CompiledBarriers, WithoutEndReachTheStepLimit) {
   const std::string text = kernel_text(
       "u64 p, u64 q, u32 n",
-      kBegin +
+      kBeforeBarriers +
           "L: bar.sync 0; ld.shared.u32 %r16, [%r14]; add.u32 %r16, %r16, 1; bar.sync 0;"
           "st.shared.u32 [%r14], %r16; setp.ne.u32 %p1, %r2, 1; @%p1 bra L;");
   setenv("KILN_ENGINE_STEP_LIMIT", "100000", 1);

@@ -52,46 +52,36 @@ TEST(CompiledValues, OperationsOnBits) {
 
 // Registers of 16 bits: what is read from them, in machine code and by handlers that it calls.
 TEST(CompiledValues, SmallIntegers) {
-  for (const char* what :
-       {"add.s16 %h3, %h1, %h2;",
-        "sub.u16 %h3, %h1, %h2;",
-        "mul.lo.s16 %h3, %h1, %h2;",
-        "mad.lo.u16 %h3, %h1, %h2, %h4;",
-        "and.b16 %h3, %h1, 255;",
-        "or.b16 %h3, %h1, %h2;",
-        "xor.b16 %h3, -3, %h1;",
-        "not.b16 %h3, %h1;",
-        "neg.s16 %h3, %h1;",
-        "min.s16 %h3, %h1, %h2;",
-        "max.s16 %h3, %h1, -5;",
-        "min.u16 %h3, %h1, %h2;",
-        "max.u16 %h3, %h1, 40000;",
-        "shl.b16 %h3, %h1, 3;",
-        "shl.b16 %h3, %h1, %r7;",
-        "shr.u16 %h3, %h1, 9;",
-        "shr.s16 %h3, %h1, 4;",
-        "shr.s16 %h3, %h1, %r7;",
-        "shr.u16 %h3, %h1, 40;",
-        "mul.wide.s16 %r7, %h1, %h2; cvt.u16.u32 %h3, %r7;",
-        "mul.wide.u16 %r7, %h1, 60000; cvt.u16.u32 %h3, %r7;",
-        "setp.lt.s16 %p2, %h1, %h2; selp.b16 %h3, %h1, %h4, %p2;",
-        "setp.gt.u16 %p2, %h1, 300; selp.b16 %h3, 7, %h1, %p2;",
-        "setp.eq.s16 %p2, %h1, -3; selp.b16 %h3, %h1, 9, %p2;",
-        "cvt.s32.s16 %r7, %h1; shr.u32 %r7, %r7, 12; cvt.u16.u32 %h3, %r7;",
-        "cvt.u32.u16 %r7, %h1; mul.lo.u32 %r7, %r7, 3; cvt.s16.s32 %h3, %r7;",
-        "cvt.u32.u8 %r7, %h1; cvt.u16.u32 %h3, %r7;",
-        "cvt.u64.u16 %rd9, %h1; mul.lo.u64 %rd9, %rd9, 77777; shr.u64 %rd9, %rd9, 5;"
-        "cvt.u16.u64 %h3, %rd9;",
-        "cvt.s64.s16 %rd9, %h1; add.s64 %rd9, %rd9, -3; shr.u64 %rd9, %rd9, 30;"
-        "cvt.s16.s64 %h3, %rd9; cvt.u32.u64 %r7, %rd9;",
-        "cvt.u64.u16 %rd9, %h4; add.s64 %rd9, %rd9, %rd1; sub.s64 %rd9, %rd9, %rd1;"
-        "cvt.u16.u64 %h3, %rd9;",
-        "cvt.s16.s8 %h3, %h1;",
-        "cvt.rn.f32.s16 %x1, %h1; cvt.rn.f32.u16 %x2, %h2; add.f32 %x1, %x1, %x2;"
-        "cvt.rzi.s32.f32 %r7, %x1; cvt.u16.u32 %h3, %r7;",
-        "mov.b32 %r7, {%h1, %h2}; mul.lo.u32 %r7, %r7, 17; mov.b32 {%h5, %h3}, %r7;",
-        "mov.b64 %rd9, {%r10, %r6}; add.s64 %rd9, %rd9, %rd9; mov.b64 {%r7, %r8}, %rd9;"
-        "cvt.u16.u32 %h3, %r8;"}) {
+  for (const char* what : {
+         "add.s16 %h3, %h1, %h2;", "sub.u16 %h3, %h1, %h2;", "mul.lo.s16 %h3, %h1, %h2;",
+             "mad.lo.u16 %h3, %h1, %h2, %h4;", "and.b16 %h3, %h1, 255;", "or.b16 %h3, %h1, %h2;",
+             "xor.b16 %h3, -3, %h1;", "not.b16 %h3, %h1;", "neg.s16 %h3, %h1;",
+             "min.s16 %h3, %h1, %h2;", "max.s16 %h3, %h1, -5;", "min.u16 %h3, %h1, %h2;",
+             "max.u16 %h3, %h1, 40000;", "shl.b16 %h3, %h1, 3;", "shl.b16 %h3, %h1, %r7;",
+             "shr.u16 %h3, %h1, 9;", "shr.s16 %h3, %h1, 4;", "shr.s16 %h3, %h1, %r7;",
+             "shr.u16 %h3, %h1, 40;", "mul.wide.s16 %r7, %h1, %h2; cvt.u16.u32 %h3, %r7;",
+             "mul.wide.u16 %r7, %h1, 60000; cvt.u16.u32 %h3, %r7;",
+             "setp.lt.s16 %p2, %h1, %h2; selp.b16 %h3, %h1, %h4, %p2;",
+             "setp.gt.u16 %p2, %h1, 300; selp.b16 %h3, 7, %h1, %p2;",
+             "setp.eq.s16 %p2, %h1, -3; selp.b16 %h3, %h1, 9, %p2;",
+             "cvt.s32.s16 %r7, %h1; shr.u32 %r7, %r7, 12; cvt.u16.u32 %h3, %r7;",
+             "cvt.u32.u16 %r7, %h1; mul.lo.u32 %r7, %r7, 3; cvt.s16.s32 %h3, %r7;",
+             "cvt.u32.u8 %r7, %h1; cvt.u16.u32 %h3, %r7;",
+#if defined(__x86_64__)  // NEON does not multiply 64 bits
+             "cvt.u64.u16 %rd9, %h1; mul.lo.u64 %rd9, %rd9, 77777; shr.u64 %rd9, %rd9, 5;"
+             "cvt.u16.u64 %h3, %rd9;",
+#endif
+             "cvt.s64.s16 %rd9, %h1; add.s64 %rd9, %rd9, -3; shr.u64 %rd9, %rd9, 30;"
+             "cvt.s16.s64 %h3, %rd9; cvt.u32.u64 %r7, %rd9;",
+             "cvt.u64.u16 %rd9, %h4; add.s64 %rd9, %rd9, %rd1; sub.s64 %rd9, %rd9, %rd1;"
+             "cvt.u16.u64 %h3, %rd9;",
+             "cvt.s16.s8 %h3, %h1;",
+             "cvt.rn.f32.s16 %x1, %h1; cvt.rn.f32.u16 %x2, %h2; add.f32 %x1, %x1, %x2;"
+             "cvt.rzi.s32.f32 %r7, %x1; cvt.u16.u32 %h3, %r7;",
+             "mov.b32 %r7, {%h1, %h2}; mul.lo.u32 %r7, %r7, 17; mov.b32 {%h5, %h3}, %r7;",
+             "mov.b64 %rd9, {%r10, %r6}; add.s64 %rd9, %rd9, %rd9; mov.b64 {%r7, %r8}, %rd9;"
+             "cvt.u16.u32 %h3, %r8;"
+       }) {
     SCOPED_TRACE(what);
     expect_same_values(fmt::format(
         ".reg .b16 %h<8>; .reg .f32 %x<4>; mov.u32 %r6, 0; mov.u32 %r7, %r1; mov.u16 %h4, 3;\n"

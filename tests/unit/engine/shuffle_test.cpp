@@ -149,5 +149,37 @@ TEST(Shuffle, CompiledToo) {
   unsetenv("KILN_ENGINE_COMPILE");
 }
 
+// A loop over the columns of a row that the compiler has unrolled: lanes come to the same shuffle
+// at two places, and on a GPU they exchange all the same.
+TEST(Shuffle, IsOneForLanesThatComeToItAtSeveralPlaces) {
+  const std::string text = kernel_text(
+      "u64 out",
+      "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;"
+      "add.s64 %rd3, %rd1, %rd2; mul.lo.u32 %r2, %r1, 10; mov.u32 %r20, 0;"
+      "setp.lt.u32 %p1, %r1, 20; @%p1 bra A;"
+      "add.u32 %r3, %r2, 1; shfl.sync.up.b32 %r4|%p2, %r3, 1, 0, -1; add.u32 %r5, %r4, 5;"
+      "shfl.sync.idx.b32 %r6|%p3, %r5, 3, 31, -1; setp.gt.u32 %p4, %r1, 30;"
+      "vote.sync.ballot.b32 %r7, %p4, -1; vote.sync.any.pred %p5, %p4, -1; bra END;\n"
+      "A: add.u32 %r13, %r2, 2; shfl.sync.up.b32 %r4|%p2, %r13, 1, 0, -1; add.u32 %r15, %r4, 6;"
+      "shfl.sync.idx.b32 %r6|%p3, %r15, 3, 31, -1; setp.lt.u32 %p6, %r1, 2;"
+      "vote.sync.ballot.b32 %r7, %p6, -1; setp.lt.u32 %p7, %r1, 0; vote.sync.any.pred %p5, %p7, "
+      "-1;\n"
+      "END: selp.u32 %r8, 1000000, 0, %p5; add.u32 %r9, %r6, %r8; st.global.u32 [%rd3], %r4;"
+      "st.global.u32 [%rd3+128], %r9; st.global.u32 [%rd3+256], %r7;");
+  for (const char* compile : {"0", "always"}) {
+    setenv("KILN_ENGINE_COMPILE", compile, 1);
+    Session session(text);
+    std::vector<uint32_t> out(96);
+    EXPECT_EQ(session.launch("k", {{1, 1, 1}, {32, 1, 1}}, session.allow(out, "out")).text, "");
+    unsetenv("KILN_ENGINE_COMPILE");
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      const auto brought = [](uint32_t by) { return by * 10 + (by < 20 ? 2 : 1); };
+      EXPECT_EQ(out[lane], brought(lane ? lane - 1 : 0)) << lane;
+      EXPECT_EQ(out[32 + lane], brought(2) + 6 + 1000000) << lane;
+      EXPECT_EQ(out[64 + lane], 0x80000003u) << lane;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln::engine

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a branch became a mask in machine code, or a value is one for all lanes because it is for
+// the least and the most of them, what if that does not hold half way? The interpreter goes on as
+// if nothing had been computed.
+#include <fmt/format.h>
+
+#include "compile_case.h"
+
+namespace kiln::engine {
+namespace {
+
+const std::string kBeforeMasks =
+    ".shared .align 4 .b8 x[4096]; .shared .align 4 .b8 y[4096]; ld.param.u64 %rd1, [p];"
+    "ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mov.u32 %r10, %ctaid.x;"
+    "mad.lo.u32 %r11, %r10, 512, %r1; mul.wide.u32 %rd3, %r11, 4; add.s64 %rd4, %rd1, %rd3;"
+    "add.s64 %rd5, %rd2, %rd3; mov.u32 %r12, x; mov.u32 %r13, y; shl.b32 %r2, %r1, 2;"
+    "add.u32 %r14, %r12, %r2; add.u32 %r15, %r13, %r2; ld.global.u32 %r16, [%rd4];"
+    "mul.lo.u32 %r17, %r16, 3; st.shared.u32 [%r14], %r16; st.shared.u32 [%r15], %r17;\n";
+
+void expect_same_masks(const std::string& body) {
+  const std::string text = kernel_text("u64 p, u64 q, u32 n", body);
+  for (uint32_t threads : {64u, 256u, 100u}) {
+    const Ran compiled = run_compiled(text, {threads, 1, 1}, 100, "always", 100);
+    const Ran interpreted = run_compiled(text, {threads, 1, 1}, 100, "0", 100);
+    EXPECT_EQ(compiled.text, interpreted.text) << threads;
+    EXPECT_EQ(compiled.out, interpreted.out) << threads << "\n" << body;
+    if (compiles()) {
+      EXPECT_GT(compiled.facts.entered, 0u);
+    }
+  }
+}
+
+// Behind a branch the predicate says something else than which lanes came.
+TEST(CompiledMasks, OutliveTheirPredicate) {
+  for (const char* barrier : {"bar.sync 0;", "st.shared.u32 [%r15], %r2;"}) {
+    expect_same_masks(
+        kBeforeMasks + "and.b32 %r20, %r16, 1; setp.eq.u32 %p1, %r20, 0; mov.u32 %r22, 7;" +
+        barrier +
+        "@%p1 bra T; and.b32 %r21, %r16, 2; setp.eq.u32 %p1, %r21, 0; add.u32 %r22, %r17, 5;"
+        "add.u32 %r23, %r17, %r1; xor.b32 %r22, %r22, %r23;\n"
+        "T: selp.u32 %r24, 100, 200, %p1; add.u32 %r25, %r22, %r24;"
+        "st.global.u32 [%rd5], %r25;");
+  }
+}
+
+// Two branches by the same predicate, which is written in between.
+TEST(CompiledMasks, OfLoadsAreThoseOfTheirBranch) {
+  expect_same_masks(
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r3, %tid.x; mov.u32 %r10, %ctaid.x;"
+      "mad.lo.u32 %r11, %r10, 512, %r3; mul.wide.u32 %rd3, %r11, 4; add.s64 %rd4, %rd1, %rd3;"
+      "add.s64 %rd5, %rd2, %rd3; ld.global.u32 %r16, [%rd4]; mov.u32 %r20, 7; mov.u32 %r22, 9;"
+      "and.b32 %r30, %r16, 0x10000; setp.eq.u32 %p1, %r30, 0; @%p1 bra T;"
+      "ld.global.u32 %r20, [%rd4+64];\nT: selp.u32 %r21, 1, 2, %p1; and.b32 %r30, %r16, 0x20000;"
+      "setp.eq.u32 %p1, %r30, 0; @%p1 bra U; ld.global.u32 %r22, [%rd4+128];\n"
+      "U: selp.u32 %r23, 3, 4, %p1; add.u32 %r24, %r20, %r21; add.u32 %r25, %r22, %r23;"
+      "xor.b32 %r26, %r24, %r25; st.global.u32 [%rd5], %r26;");
+}
+
+// Something has been stored, a value has been taken over, and then it turns out that the warp is in
+// two rows: all runs again from the branch.
+TEST(CompiledMasks, LeaveNothingHalfDone) {
+  for (const char* part :
+       {"and.b32 %r24, %r20, 31;", "shr.u32 %r24, %r20, 5;", "max.u32 %r24, %r20, 40;",
+        "div.u32 %r24, %r20, 300;", "rem.u32 %r24, %r20, 300;"}) {
+    SCOPED_TRACE(part);
+    expect_same_masks(
+        kBeforeMasks +
+        "add.u32 %r20, %r1, 16; st.shared.u32 [%r14], %r20; ld.shared.u32 %r20, [%r14];"
+        "add.u32 %r22, %r16, 7; mov.u32 %r23, 1; bar.sync 0; st.shared.u32 [%r15], %r17;"
+        "shl.b32 %r33, %r20, 2; add.u32 %r33, %r33, %r12; ld.shared.u32 %r34, [%r33];"
+        "xor.b32 %r16, %r16, %r34; and.b32 %r30, %r16, 0x10000; setp.eq.u32 %p1, %r30, 0;"
+        "@%p1 bra T; add.u32 %r22, %r22, 5;" +
+        part +
+        "add.u32 %r23, %r24, %r16;\nT: add.u32 %r25, %r22, %r23; st.global.u32 [%rd5], %r25;");
+  }
+}
+
+// The same of a load behind two branches to one place, whose memory is not where it was.
+TEST(CompiledMasks, LeaveNothingHalfDoneBehindTwoBranches) {
+  expect_same_masks(
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r3, %tid.x; mov.u32 %r10, %ctaid.x;"
+      "mad.lo.u32 %r11, %r10, 512, %r3; mul.wide.u32 %rd3, %r11, 4; add.s64 %rd4, %rd1, %rd3;"
+      "add.s64 %rd5, %rd2, %rd3; ld.global.u32 %r16, [%rd4]; mul.lo.u32 %r24, %r16, 77;"
+      "and.b32 %r34, %r16, 0x40000; setp.eq.u32 %p3, %r34, 0; selp.b64 %rd8, %rd1, %rd2, %p3;"
+      "and.b32 %r35, %r16, 255; mul.wide.u32 %rd6, %r35, 4; add.s64 %rd7, %rd8, %rd6;"
+      "st.global.u32 [%rd5+24576], %r24; and.b32 %r33, %r16, 0x10000; setp.eq.u32 %p9, %r33, 0;"
+      "@%p9 bra END; add.u32 %r24, %r24, 1; ld.global.u32 %r25, [%rd7+32768];"
+      "and.b32 %r33, %r25, 65536; setp.eq.u32 %p8, %r33, 0; @!%p8 bra END;"
+      "add.u32 %r26, %r24, %r25; st.global.u32 [%rd5], %r26;\nEND: ret;");
+}
+
+// Half of a warp is in one row and half in the next, and a branch depends on the row.
+TEST(CompiledRows, AreOnesOfAllLanes) {
+  std::string loads, mixes, sum;
+  for (uint32_t i = 0; i < 10; ++i) {
+    loads += fmt::format("ld.global.u32 %r{}, [%rd4+{}];", 22 + i, 4 + i * 4);
+    mixes += fmt::format("xor.b32 %r{0}, %r{0}, %r{1}; add.u32 %r{0}, %r{0}, %r17;", 22 + i,
+                         22 + (i + 3) % 10);
+    sum += fmt::format("add.u32 %r34, %r34, %r{};", 22 + i);
+  }
+  for (const char* row : {"div.u32 %r32, %r20, 1000;", "shr.u32 %r32, %r20, 5;"}) {
+    SCOPED_TRACE(row);
+    expect_same_masks(kBeforeMasks + "add.u32 %r20, %r1, 976; st.shared.u32 [%r14], %r20;" +
+                      "ld.shared.u32 %r20, [%r14]; mov.u32 %r35, 0;" + loads +
+                      "\nLOOP: bar.sync 0;" + row +
+                      "and.b32 %r33, %r32, 1; setp.eq.u32 %p1, %r33, 0;" + mixes + mixes + mixes +
+                      "@%p1 bra OUT;" + mixes + mixes + "membar.gl; xor.b32 %r31, %r31, 85;\n" +
+                      "OUT: mov.u32 %r34, 1;" + sum + "st.global.u32 [%rd5], %r34;" +
+                      "add.u32 %r35, %r35, 1; setp.lt.u32 %p2, %r35, 20; @%p2 bra LOOP;");
+  }
+}
+
+}  // namespace
+}  // namespace kiln::engine
