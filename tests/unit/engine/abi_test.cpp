@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const char* const kText = R"(.version 9.0
+const char* const kAbiText = R"(.version 9.0
 .target sm_90
 .address_size 64
 .global .align 4 .u32 counter = 5;
@@ -50,7 +50,7 @@ const char* const kText = R"(.version 9.0
 
 class Abi : public testing::Test {
  protected:
-  Abi() : fatbin(kText), image(engine->register_image(&fatbin.wrapper)) {
+  Abi() : fatbin(kAbiText), image(engine->register_image(&fatbin.wrapper)) {
     engine->register_function(image, &key, "twice");
     engine->register_function(image, &count_key, "count");
     engine->register_function(image, &missing_key, "thrice");
@@ -118,7 +118,7 @@ TEST_F(Abi, UnknownKernels) {
 }
 
 TEST_F(Abi, DamagedImagesAreToldAtLaunch) {
-  Fatbin damaged(kText);
+  Fatbin damaged(kAbiText);
   damaged.container[8] = std::byte{0xff};
   damaged.container[13] = std::byte{0xff};
   void* other = engine->register_image(&damaged.wrapper);

@@ -27,7 +27,7 @@ namespace kiln::engine {
 namespace {
 
 // Every thread writes its own number, by way of shared memory, a call and local memory.
-const char* const kText = R"(.version 9.0
+const char* const kPressureText = R"(.version 9.0
 .target sm_90
 .address_size 64
 .global .align 4 .u32 offset = 0;
@@ -110,7 +110,7 @@ class Pressure : public testing::Test {
   }
 
   const KilnEngine* engine = kiln_engine(KILN_ENGINE_ABI_VERSION);
-  Fatbin fatbin{kText};
+  Fatbin fatbin{kPressureText};
   int key = 0;
 };
 

@@ -25,7 +25,7 @@ struct HostRecorder : Recorder {
 };
 
 // Writes 5 to p; with a second word that is not 0 it first waits until the host clears it.
-const char* const kText = R"(.version 9.0
+const char* const kHostText = R"(.version 9.0
 .target sm_90
 .address_size 64
 .global .align 4 .u32 counter = 5;
@@ -91,7 +91,7 @@ class WatchHost : public testing::Test {
   static uint64_t number(const void* at) { return reinterpret_cast<uint64_t>(at); }
 
   const KilnEngine* engine = kiln_engine(KILN_ENGINE_ABI_VERSION);
-  Fatbin fatbin{kText};
+  Fatbin fatbin{kHostText};
   void* image;
   int key = 0, variable = 0;
   HostRecorder recorder;
