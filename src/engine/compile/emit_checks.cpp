@@ -372,8 +372,6 @@ List<uint32_t> Emitter::live_at(uint32_t op) const {
   return out;
 }
 
-// Where to go if a check fails of the Op that is being emitted: to the beginning, interpreted, or
-// to the Op itself if something has been stored.
 // The greater of base and step and a number is the former, as long as its least lane is no less.
 bool Emitter::clamp_steps(const Step& step) {
   const Meaning& m = step.meaning;
@@ -434,6 +432,8 @@ bool Emitter::part_of_steps(const Step& step) {
   return true;
 }
 
+// Where to go if a check fails of the Op that is being emitted: to the beginning, interpreted, or
+// to the Op itself if something has been stored.
 Label Emitter::bail() {
   const bool starts_again = !has_stored_ && !(plan_.phase.stores && plan_.phase.loops);
   if (starts_again) {

@@ -437,12 +437,12 @@ void Flow::add_loops(bool stores, std::vector<bool>& taken, std::vector<Phase>& 
   }
 }
 
-// As far as Ops are known, with branches ahead; back only as its last one.
 bool Flow::begins_with_branch(uint32_t op) const {
   return branches(meanings_[op]) && meanings_[op]->does != Does::Branch &&
          index_of(program_.ops[op].target) > op;
 }
 
+// As far as Ops are known, with branches ahead; back only as its last one.
 Phase Flow::run_from(uint32_t begin, const std::vector<bool>& taken) const {
   uint32_t end = begin;
   for (; end < program_.ops.size() && !taken[end]; ++end) {
