@@ -51,6 +51,7 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   out_->lanes = strips_ * t_.vector_lanes();
   out_->masked = plan.masked, out_->apart = plan.apart, out_->local_stride = plan.local_stride;
   out_->row_lanes = plan.row_lanes;
+  out_->header_rows = plan.header_rows;
   values_.resize(plan.variables.size());
 }
 

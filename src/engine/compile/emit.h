@@ -62,6 +62,7 @@ struct Emitted {
   std::vector<std::byte> bytes;
   uint32_t lanes = 0;                      // of a pass
   uint32_t row_lanes = kWarpSize;          // Plan::row_lanes
+  uint32_t header_rows = 0;                // Plan::header_rows
   bool masked = false;                     // Plan::masked
   uint32_t local_stride = 0;               // Plan::local_stride
   bool apart = false;                      // Plan::apart

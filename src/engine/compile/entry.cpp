@@ -135,6 +135,8 @@ uint64_t Entry::root_of(const Reach& at) const {
 }
 
 bool Entry::prepare() {
+  // The same steps in rows of another length are other values.
+  if (made_.header_rows && made_.header_rows != warp_.block->grid->block_dim.x) return false;
   if (!guards_hold()) return false;
   if (made_.local_stride && made_.local_stride != warp_.local_stride) return false;
   for (size_t i = 0; i < made_.prepared.size(); ++i) {

@@ -110,5 +110,41 @@ TEST(CompiledRows, AreOnesOfAllLanes) {
   }
 }
 
+// The same steps in rows of another length are other values: %tid.y rises by one from row to row,
+// whether a row has 8 lanes or 16.
+TEST(CompiledRows, AreAsLongAsTheBlocksAre) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;"
+      "mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1; mov.u32 %r5, %ctaid.x;"
+      "mov.u32 %r13, %ntid.y; mul.lo.u32 %r13, %r13, %r3; mad.lo.u32 %r4, %r5, %r13, %r4;"
+      "mul.wide.u32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;"
+      "mul.lo.u32 %r6, %r2, 5; ld.global.u32 %r7, [%rd4]; and.b32 %r8, %r7, 1;"
+      "add.u32 %r9, %r7, %r1; setp.eq.u32 %p1, %r8, 0; @%p1 bra S;"
+      "add.u32 %r9, %r9, %r6; mul.lo.u32 %r10, %r9, 3; atom.global.xor.b32 %r11, [%rd5], %r10;"
+      "add.u32 %r9, %r9, %r11; S: mul.lo.u32 %r12, %r9, 5; st.global.u32 [%rd5], %r12;");
+  constexpr KilnDim3 kBlocks[] = {{8, 8, 1}, {16, 16, 1}, {32, 4, 1}, {8, 4, 1}, {32, 8, 1}};
+  for (const KilnDim3& first : kBlocks) {
+    for (const KilnDim3& then : kBlocks) {
+      std::vector<uint32_t> in = numbers(5), out[2];
+      for (const bool compiled : {false, true}) {
+        setenv("KILN_ENGINE_COMPILE", compiled ? "always" : "0", 1);
+        Session session(text);
+        for (const KilnDim3& block : {first, then}) {
+          out[compiled].assign(kWords, 0);
+          session.regions.clear();
+          EXPECT_EQ(session
+                        .launch("k", {{3, 1, 1}, block}, session.allow(in, "in", false),
+                                session.allow(out[compiled], "out"), 0)
+                        .text,
+                    "");
+        }
+        unsetenv("KILN_ENGINE_COMPILE");
+      }
+      EXPECT_EQ(out[0], out[1]) << first.x << ", then " << then.x;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln::engine
