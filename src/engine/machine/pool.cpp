@@ -13,6 +13,7 @@
 
 #include "engine/machine/events.h"
 #include "engine/machine/grid.h"
+#include "engine/machine/sole.h"
 
 namespace kiln::engine {
 namespace {
@@ -175,6 +176,7 @@ void run_grid(Grid& grid) {
   const uint32_t workers = alone ? 1 : thread_limit(grid.settings);
   grid.blocks_at_once = blocks_at_once(grid, workers);
   Pool* (*pool)() = grid.device->pool;
+  const SoleGrid sole_grid(own, workers == 1);
   if (workers > 1 && pool && pool()->share(grid, own, workers - 1)) return;
   own.run_blocks(grid);
 }

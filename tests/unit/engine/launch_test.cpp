@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <numeric>
+#include <thread>
 
 #include "harness.h"
 
@@ -100,6 +101,51 @@ TEST(Launch, WhatNeedsBlackwellNamesATargetThatWorks) {
   EXPECT_EQ(outcome.code, kNotSupported);
   EXPECT_THAT(outcome.text, HasSubstr("tcgen05"));
   EXPECT_THAT(outcome.text, HasSubstr("compile it for sm_90 (wgmma) or sm_80 (mma)"));
+}
+
+// Each lane counts n times, and keeps the last number that it got.
+constexpr const char* kCount = R"(
+  ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r5, [n];
+  mov.u32 %r1, %tid.x; mov.u32 %r2, 0; and.b32 %r3, %r1, 3;
+  mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3;
+  L: atom.global.add.u32 %r4, [%rd4], 1;
+  red.global.add.f32 [%rd1+16], 0f3F000000; red.global.max.s32 [%rd1+20], %r4;
+  add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r5; @%p1 bra L;
+  mul.wide.u32 %rd5, %r1, 4; add.s64 %rd6, %rd2, %rd5; st.global.u32 [%rd6], %r4;
+)";
+
+// A grid that runs alone needs no locked instructions; one that another joins does.
+TEST(Atomics, CountWhetherOneGridRunsOrSeveral) {
+  for (const size_t grids : {size_t{1}, size_t{4}}) {
+    constexpr uint32_t kLaunches = 40, kRounds = 500;
+    std::vector<uint32_t> places(8, 0);
+    std::vector<int> codes(grids, -1);
+    std::vector<std::vector<uint32_t>> last(grids, std::vector<uint32_t>(64, 0));
+    std::vector<std::thread> threads;
+    for (size_t t = 0; t < grids; ++t) {
+      threads.emplace_back([&, t] {
+        Session session(kernel_text("u64 p, u64 q, u32 n", kCount));
+        auto* p = session.allow(places, "places");
+        auto* q = session.allow(last[t], "last");
+        // The first one is long, and is joined by the others.
+        const uint32_t launches = t == 0 ? 1 : kLaunches;
+        for (uint32_t i = 0; i < launches; ++i)
+          codes[t] = session
+                         .launch("k", {{1, 1, 1}, {64, 1, 1}}, p, q,
+                                 uint32_t{kRounds * kLaunches / launches})
+                         .code;
+      });
+    }
+    for (std::thread& each : threads) each.join();
+    const auto count = static_cast<uint32_t>(grids * kLaunches * kRounds * 16);
+    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(places[i], count) << i;
+    float sum;
+    std::memcpy(&sum, &places[4], 4);
+    EXPECT_EQ(sum, static_cast<float>(count) * 2);
+    EXPECT_EQ(places[5], count - 1);
+    for (size_t t = 0; t < grids; ++t) EXPECT_EQ(codes[t], 0);
+    if (grids == 1) EXPECT_EQ(last[0][63], count - 1);
+  }
 }
 
 TEST(Barrier, SharedMemoryIsSeenByTheWholeBlock) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do atomic operations and fences run? (PTX ISA 9.7.13.4 to 9.7.13.7) Other threads of the host
-// run other blocks: a compare-and-swap loop on the host's own atomics, lane after lane.
+// run other blocks: a compare-and-swap loop on the host's own atomics, lane after lane. Where no
+// other thread runs anything, a load and a store do (sole.h).
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/machine/access.h"
+#include "engine/machine/sole.h"
 #include "engine/machine/watching.h"
 #include "engine/numbers/rmw.h"
 
@@ -19,7 +21,28 @@ namespace {
 struct Atomic {
   Rmw what;
   uint32_t operand, swap;
+  bool of_system = false;  // the program's own threads may change the place as well
 };
+
+template <class T>
+T change(std::byte* at, Rmw what, T operand, T swap) {
+  T old;
+  std::memcpy(&old, at, sizeof(T));
+  const T next = apply(what, old, operand, swap);
+  std::memcpy(at, &next, sizeof(T));
+  return old;
+}
+
+// Reaches the lanes in their order, each with its place.
+template <class T, class Body>
+void each_place(const Warp& warp, Shape shape, std::byte* const* pointer, const Body& body) {
+  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
+    const auto i = static_cast<uint32_t>(std::countr_zero(rest));
+    body(i, shape == Shape::Uniform      ? pointer[0]
+            : shape == Shape::Contiguous ? pointer[0] + size_t{i} * sizeof(T)
+                                         : pointer[i]);
+  }
+}
 
 template <class T>
 const Op* run_atomic(Warp& warp, const Op* op) {
@@ -29,12 +52,22 @@ const Op* run_atomic(Warp& warp, const Op* op) {
   if (shape == Shape::Fault) return nullptr;
   const T *operand = warp.lanes<T>(how.operand), *swap = warp.lanes<T>(how.swap);
   T result[kWarpSize] = {};
-  for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
-    uint32_t i = static_cast<uint32_t>(std::countr_zero(rest));
-    std::byte* at = shape == Shape::Uniform      ? pointer[0]
-                    : shape == Shape::Contiguous ? pointer[0] + size_t{i} * sizeof(T)
-                                                 : pointer[i];
-    result[i] = exchange(at, how.what, operand[i], swap[i]);
+  const auto exchange_all = [&] {
+    each_place<T>(warp, shape, pointer, [&](uint32_t i, std::byte* at) {
+      result[i] = exchange(at, how.what, operand[i], swap[i]);
+    });
+  };
+  const auto change_all = [&](Rmw what) {
+    each_place<T>(warp, shape, pointer, [&](uint32_t i, std::byte* at) {
+      result[i] = change(at, what, operand[i], swap[i]);
+    });
+  };
+  if (how.of_system) {
+    exchange_all();
+  } else if (const SoleChange is_sole(*warp.worker); !is_sole) {
+    exchange_all();
+  } else {
+    how.what == Rmw::Add ? change_all(Rmw::Add) : change_all(how.what);
   }
   if (op->y) warp.put(op->d, result);
   return op + 1;
@@ -91,6 +124,7 @@ bool lower_atomic(Lowering& l, bool returns) {
   const auto& operands = l.ins().operands;
   Atomic how;
   how.what = rmw_of(l.ins());
+  how.of_system = l.has("sys");
   bool swaps = how.what == Rmw::Cas;
   const size_t wanted = first + (swaps ? 3 : 2) + (l.has("L2::cache_hint") ? 1 : 0);
   if (operands.size() != wanted) return l.refuse("wrong number of operands");
