@@ -56,6 +56,7 @@ struct Reach {
   // kNoRoot: not known.
   uint32_t root = kNoRoot;
   bool root_has_lanes = false;
+  std::vector<uint32_t> others{};  // Ops that use it too: perhaps `op` itself never runs
 };
 
 struct Emitted {

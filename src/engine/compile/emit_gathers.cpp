@@ -32,7 +32,7 @@ Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gath
     if (!is_own(static_cast<ptx::Space>(step.op.z)))
       t_.binary(Does::Add, Number::U64, from, from, all.shift);
   }
-  if (plan_.masked) t_.binary(Does::And, Number::U64, from, from, active(s, h, 8));
+  if (is_for_some(step)) t_.binary(Does::And, Number::U64, from, from, runs(step, s, h, 8));
   Reg left = t_.vector();
   t_.binary(Does::Sub, Number::U64, left, all.limit, from);
   t_.binary(Does::Or, Number::U64, all.beyond, all.beyond, left);
@@ -40,7 +40,7 @@ Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gath
   if (all.element.isValid()) {
     first = t_.vector();
     t_.binary(Does::Sub, Number::U64, first, from, all.element);
-    if (plan_.masked) t_.binary(Does::And, Number::U64, first, first, active(s, h, 8));
+    if (is_for_some(step)) t_.binary(Does::And, Number::U64, first, first, runs(step, s, h, 8));
   }
   t_.binary(Does::Or, Number::U64, all.low, all.low, first);
   return from;
@@ -109,9 +109,9 @@ Reg Emitter::narrow_address(const Step& step, uint32_t strip, int64_t offset) {
   const Reg from = vector_of(*step.a, strip, 0);
   Reg at = from;
   if (offset) t_.add_steps(at = t_.vector(), from, offset, 0, 4);
-  if (plan_.masked) {
+  if (is_for_some(step)) {
     const Reg all = at;
-    t_.binary(Does::And, Number::U32, at = t_.vector(), all, active(strip, 0, 4));
+    t_.binary(Does::And, Number::U32, at = t_.vector(), all, runs(step, strip, 0, 4));
   }
   return at;
 }
@@ -125,7 +125,7 @@ void Emitter::check_narrow(const Step& step) {
            other.last >= group.last && other.align >= group.align;
   };
   if (std::any_of(checked_.begin(), checked_.end(), covers)) return;
-  checked_.push_back({group.variable, group.first, group.last, group.align});
+  if (!step.under) checked_.push_back({group.variable, group.first, group.last, group.align});
   const Target::Mark mark = t_.mark();
   Reg limit = t_.vector(), most = t_.vector(), low = t_.vector();
   t_.splat(limit, reach_words(step).limit, 4);
@@ -139,7 +139,7 @@ void Emitter::check_narrow(const Step& step) {
     Reg first = at;
     if (behind) {
       t_.add_steps(first = t_.vector(), at, -static_cast<int64_t>(behind), 0, 4);
-      if (plan_.masked) t_.binary(Does::And, Number::U32, first, first, active(s, 0, 4));
+      if (is_for_some(step)) t_.binary(Does::And, Number::U32, first, first, runs(step, s, 0, 4));
     }
     t_.binary(Does::Or, Number::U32, low, low, first);
     t_.release(inner);
@@ -154,12 +154,12 @@ void Emitter::gather_narrow(const Step& step) {
   check_narrow(step);
   const Reg base = reach_words(step).begin;
   const int64_t first = group_of(step).first;
+  const bool some = is_for_some(step);
   for (uint32_t s = 0; s < strips_; ++s) {
     const Target::Mark mark = t_.mark();
     // Lanes that do not run look at the first byte of the group.
-    const Reg at = plan_.masked ? narrow_address(step, s, first) : vector_of(*step.a, s, 0);
-    t_.gather_narrow(result(*step.d, s, 0), base, plan_.masked ? step.op.imm - first : step.op.imm,
-                     at, 0);
+    const Reg at = some ? narrow_address(step, s, first) : vector_of(*step.a, s, 0);
+    t_.gather_narrow(result(*step.d, s, 0), base, some ? step.op.imm - first : step.op.imm, at, 0);
     t_.release(mark);
   }
 }
@@ -283,16 +283,17 @@ const Emitter::Scaled& Emitter::scaled(const Step& load, const Indexed& by) {
 }
 
 // Lanes that do not run look at the first byte.
-Reg Emitter::index_of(const Indexed& by, const Scaled& scaled, uint32_t strip) {
+Reg Emitter::index_of(const Step& load, const Indexed& by, const Scaled& scaled, uint32_t strip) {
   Reg index = t_.vector();
   t_.binary(Does::Add, Number::U32, index, vector_of(by.number, strip, 0), scaled.add);
-  if (plan_.masked) t_.binary(Does::And, Number::U32, index, index, active(strip, 0, 4));
+  if (is_for_some(load)) t_.binary(Does::And, Number::U32, index, index, runs(load, strip, 0, 4));
   return index;
 }
 
 void Emitter::gather_indexed(const Step& load, const Indexed& by) {
   Group& group = group_of(load);
   const Scaled all = scaled(load, by);
+  const bool some = is_for_some(load);
   const Target::Mark mark = t_.mark();
   List<Reg> from;
   if (!group.is_checked) {
@@ -301,9 +302,9 @@ void Emitter::gather_indexed(const Step& load, const Indexed& by) {
     t_.copy(most, all.most);
     for (uint32_t s = 0; s < strips_; ++s) {
       const Target::Mark inner = t_.mark();
-      const Reg index = index_of(by, all, s);
+      const Reg index = index_of(load, by, all, s);
       t_.binary(Does::Max, Number::U32, most, most, index);
-      if (plan_.masked)
+      if (some)
         from.push_back(index);
       else
         t_.release(inner);
@@ -313,11 +314,11 @@ void Emitter::gather_indexed(const Step& load, const Indexed& by) {
   }
   for (uint32_t s = 0; s < strips_; ++s) {
     const Reg to = result(*load.d, s, 0);
-    if (!plan_.masked) {
+    if (!some) {
       t_.gather_narrow(to, word_of(by.pointer), load.op.imm, vector_of(by.number, s, 0), by.shift);
       continue;
     }
-    if (from.size() <= s) from.push_back(index_of(by, all, s));
+    if (from.size() <= s) from.push_back(index_of(load, by, all, s));
     t_.gather_narrow(to, reach_words(load).begin, load.op.imm - group.first, from[s], by.shift);
   }
   t_.release(mark);

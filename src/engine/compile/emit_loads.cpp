@@ -351,6 +351,8 @@ Reach& Emitter::reach_of(const Step& step) {
       if (is_there) at.root = pointer.slot, at.root_has_lanes = pointer.in == Slot::Lanes;
       out_->reaches.push_back(at);
       roots_.push_back(root);
+    } else {
+      out_->reaches[index].others.push_back(step.index);
     }
     place = reach_of_.emplace(step.index, index).first;
   }

@@ -69,6 +69,26 @@ Reg Emitter::merged_mask(const Step& step, uint32_t strip) {
   return mask;
 }
 
+// The lanes that run the step, as masks of so many bytes each.
+Reg Emitter::runs(const Step& step, uint32_t strip, uint32_t half, uint32_t bytes) {
+  if (plan_.masked) return active(strip, half, bytes);
+  const Reg narrow = merged_mask(step, strip);
+  if (bytes == 4) return narrow;
+  Reg wide = t_.vector();
+  t_.widen(true, half == 1, wide, narrow);
+  return wide;
+}
+
+void Emitter::jump_if_none(const Step& step, const Label& to) {
+  const Target::Mark mark = t_.mark();
+  Reg bits = t_.word();
+  t_.constant_word(bits, 0);
+  for (uint32_t s = 0; s < strips_; ++s)
+    t_.mask_to_bits(bits, merged_mask(step, s), s * t_.vector_lanes());
+  t_.jump_if(bits, false, to);
+  t_.release(mark);
+}
+
 // Around the Ops of a branch that became a mask, if no lane wants them and they are not few, or
 // load from where perhaps nothing is: the place behind them.
 void Emitter::begin_merged(size_t first) {
@@ -81,14 +101,8 @@ void Emitter::begin_merged(size_t first) {
   if (plan_.masked || !(loads || end - first >= kFewest) ||
       plan_.variables[*step.under].kept != Kept::Vector)
     return;
-  const Target::Mark mark = t_.mark();
-  Reg bits = t_.word();
-  t_.constant_word(bits, 0);
-  for (uint32_t s = 0; s < strips_; ++s)
-    t_.mask_to_bits(bits, merged_mask(step, s), s * t_.vector_lanes());
   behind_merged_ = {end, t_.label()};
-  t_.jump_if(bits, false, behind_merged_->label);
-  t_.release(mark);
+  jump_if_none(step, behind_merged_->label);
 }
 
 void Emitter::end_merged(size_t next) {

@@ -83,6 +83,12 @@ class Emitter {
   static bool is_merged_with(const Step& step, const Step& other) {
     return other.under && other.resume == step.resume;
   }
+  // Do some lanes not run it, which have no address that matters?
+  bool is_for_some(const Step& step) const {
+    return plan_.masked || (step.under && plan_.variables[*step.under].kept == Kept::Vector);
+  }
+  Reg runs(const Step& step, uint32_t strip, uint32_t half, uint32_t bytes);
+  void jump_if_none(const Step& step, const Label& to);
   void begin_merged(size_t first);
   void end_merged(size_t next);
   void branch_masked(const Step& step);
@@ -214,7 +220,7 @@ class Emitter {
     Reg add, most;
   };
   const Scaled& scaled(const Step& load, const Indexed& by);
-  Reg index_of(const Indexed& by, const Scaled& scaled, uint32_t strip);
+  Reg index_of(const Step& load, const Indexed& by, const Scaled& scaled, uint32_t strip);
   void gather_indexed(const Step& load, const Indexed& by);
 
   // emit_checks.cpp

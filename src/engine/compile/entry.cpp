@@ -105,6 +105,8 @@ bool Entry::reach(size_t index, uint64_t* words) {
       if (auto region = warp_.block->grid->memory.find(wanted, 1, at.writes))
         cached = {region->begin, region->end, region->writable};
     }
+    for (size_t i = 0; i < at.others.size() && cached.begin > cached.end; ++i)
+      cached = touched_by(at.others[i]);
     // Else the interpreter has not been there yet, or it is about to find a fault.
     if (cached.begin > cached.end || (at.writes && !cached.writable)) {
       if (at.optional) seen.store(kNotThere, std::memory_order_relaxed);

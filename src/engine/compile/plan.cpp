@@ -459,6 +459,7 @@ std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, 
     Planner planner(flow, phase, warp, false, taken);
     std::optional<Plan> merged = planner.merge(std::move(branches)).run();
     if (merged && !(merged->lanes_decide && phase.loops)) return merged;
+    if (merged) plan = std::move(merged);
   }
   // Masks cost no more than to see whether lanes agree, and need not have all of them at once; but
   // an address that is read behind the loop is then one for each lane.

@@ -239,7 +239,7 @@ bool Planner::takes_ends(const Step& step) const {
 bool Planner::is_in_one_part(const Step& step) {
   const Meaning& m = step.meaning;
   const Variable *a = var(step.a), *b = var(step.b);
-  if (!may_take_ends() || bytes_of(m.type) != 4 || !has_steps(a) || !is_one(b)) return false;
+  if (!steps_hold_ || bytes_of(m.type) != 4 || !has_steps(a) || !is_one(b)) return false;
   const auto by = factor_of(step.b, Number::U32);
   if (!by) return false;
   const bool shifts = m.does == Does::ShiftRight;
@@ -251,7 +251,9 @@ bool Planner::is_in_one_part(const Step& step) {
   const int64_t span =
       std::abs(a->steps.step) * (plan_.row_lanes - 1) + std::abs(a->steps.row_step) * rows;
   constexpr int64_t kSeldom = 8;
-  return size >> 31 == 0 && size > span && (is_power || size / kSeldom >= span);
+  if (size >> 31 != 0 || size <= span) return false;
+  // A loop that has stored is gone on with where it does not hold; others begin again.
+  return is_power || (size / kSeldom >= span && (!plan_.phase.loops || plan_.phase.stores));
 }
 
 // Of 8 or 16 bits: none rises by a step, and what is one is so in a vector.

@@ -89,6 +89,105 @@ TEST(CompiledMasks, LeaveNothingHalfDoneBehindTwoBranches) {
       "add.u32 %r26, %r24, %r25; st.global.u32 [%rd5], %r26;\nEND: ret;");
 }
 
+// The code of masks runs, and is not left again at once.
+void expect_masks_stay(const std::string& body, const char* mode = "always") {
+  const std::string text = kernel_text("u64 p, u64 q, u32 n", body);
+  for (uint32_t threads : {64u, 256u}) {
+    const Ran compiled = run_compiled(text, {threads, 1, 1}, 100, mode, 100);
+    const Ran interpreted = run_compiled(text, {threads, 1, 1}, 100, "0", 100);
+    EXPECT_EQ(compiled.text, interpreted.text) << threads;
+    EXPECT_EQ(compiled.out, interpreted.out) << threads << "\n" << body;
+    if (compiles()) {
+      EXPECT_GT(compiled.facts.entered, 0u);
+      EXPECT_LE(compiled.facts.missed, compiled.facts.entered / 2) << threads << "\n" << body;
+    }
+  }
+}
+
+// What lanes that go around a load have for an address does not matter: padding of a sparse row,
+// or what is beyond the border of an image.
+TEST(CompiledMasks, LanesThatGoAroundLoadNothing) {
+  const char* const before =
+      "LOOP: add.u32 %r20, %r1, %r19; and.b32 %r20, %r20, 1023; mul.wide.u32 %rd6, %r20, 4;"
+      "add.s64 %rd7, %rd1, %rd6; ld.global.u32 %r21, [%rd7]; and.b32 %r22, %r21, 0x10000;"
+      "setp.eq.u32 %p1, %r22, 0; and.b32 %r23, %r21, 255; selp.u32 %r24, 0x88000000, %r23, %p1;"
+      "setp.lt.s32 %p2, %r24, 0; mul.wide.s32 %rd8, %r24, 4; add.s64 %rd9, %rd1, %rd8;"
+      "shl.b32 %r25, %r24, 2; add.u32 %r25, %r25, %r12; @%p2 bra OUT;";
+  const char* const behind =
+      "\nOUT: add.u32 %r19, %r19, 7; setp.lt.u32 %p3, %r19, 200; @%p3 bra LOOP;"
+      "cvt.u32.u64 %r30, %rd10; add.u32 %r18, %r18, %r30; st.global.u32 [%rd5], %r18;";
+  for (const char* part :
+       {"ld.global.u32 %r26, [%rd9]; add.u32 %r18, %r18, %r26;",
+        "mul.wide.s32 %rd8, %r24, 4; add.s64 %rd9, %rd1, %rd8; ld.global.u32 %r26, [%rd9+4];"
+        "add.u32 %r18, %r18, %r26;",
+        "ld.shared.u32 %r26, [%r25]; add.u32 %r18, %r18, %r26;",
+        "ld.shared.u32 %r26, [%r25+4]; xor.b32 %r26, %r26, 3; add.u32 %r18, %r18, %r26;",
+        "ld.global.u8 %r26, [%rd9+1]; add.u32 %r18, %r18, %r26;",
+        "ld.global.u16 %r26, [%rd9]; add.u32 %r18, %r18, %r26;",
+        "ld.global.u32 %r26, [%rd9]; and.b32 %r27, %r26, 2; setp.ne.u32 %p4, %r27, 0;"
+        "@%p4 bra OUT; ld.global.u32 %r27, [%rd9+8]; add.u32 %r18, %r18, %r27;",
+        "ld.global.u32 %r26, [%rd9]; add.u32 %r26, %r26, %r18; st.shared.u32 [%r25+1024], %r26;"}) {
+    SCOPED_TRACE(part);
+    expect_masks_stay(kBeforeMasks + "mov.u32 %r18, 0; mov.u32 %r19, 0; mov.u64 %rd10, 1;\n" +
+                      before + part + behind);
+  }
+}
+
+// Two branches, and no lane that goes by the first goes by the second: there is no memory where it
+// would load.
+TEST(CompiledMasks, NobodyLoadsBehindTwoBranches) {
+  expect_same_masks(
+      kBeforeMasks +
+      "mov.u32 %r18, 0; mov.u32 %r19, 0; mov.u64 %rd11, 0;\n"
+      "LOOP: add.u32 %r20, %r1, %r19; and.b32 %r20, %r20, 1023; mul.wide.u32 %rd6, %r20, 4;"
+      "add.s64 %rd7, %rd1, %rd6; ld.global.u32 %r21, [%rd7]; and.b32 %r22, %r21, 0x10000;"
+      "setp.eq.u32 %p1, %r22, 0; mul.wide.u32 %rd8, %r21, 4; add.s64 %rd9, %rd11, %rd8;"
+      "@%p1 bra OUT; and.b32 %r23, %r21, 0x10000; setp.ne.u32 %p2, %r23, 0; @%p2 bra OUT;"
+      "ld.global.u32 %r26, [%rd9]; add.u32 %r18, %r18, %r26;\n"
+      "OUT: add.u32 %r19, %r19, 7; setp.lt.u32 %p3, %r19, 200; @%p3 bra LOOP;"
+      "st.global.u32 [%rd5], %r18;");
+}
+
+// A pointer that moves serves stores of which the first never run, as in a loop that was unrolled.
+TEST(CompiledMasks, OneOfManyStoresIsEnough) {
+  expect_masks_stay(
+      kBeforeMasks +
+      "ld.param.u32 %r30, [n]; mov.u32 %r19, 0; and.b32 %r31, %r16, 15; mul.wide.u32 %rd6, %r31, 4096;\n"
+      "LOOP: add.s64 %rd7, %rd5, %rd6; setp.lt.u32 %p1, %r30, 1000; @%p1 bra FEW;"
+      "st.global.u32 [%rd7], %r16; add.s64 %rd7, %rd7, 4; st.global.u32 [%rd7], %r16;"
+      "add.s64 %rd7, %rd7, 4;\nFEW: and.b32 %r20, %r16, %r19; setp.eq.u32 %p2, %r20, 0;"
+      "mov.u32 %r21, 0; @%p2 bra OUT; add.u32 %r21, %r16, %r19;\n"
+      "OUT: st.global.u32 [%rd7], %r21; add.u32 %r19, %r19, 1;"
+      "setp.lt.u32 %p3, %r19, 20; @%p3 bra LOOP;");
+}
+
+// A loop over the elements of an image, of which each takes its index apart.
+TEST(CompiledRows, MayBeTakenApartInLoops) {
+  const char* const head =
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r30, [n]; mov.u32 %r3, %tid.x;"
+      "mov.u32 %r10, %ctaid.x; mov.u32 %r4, %ntid.x; mov.u32 %r5, %nctaid.x;"
+      "mad.lo.u32 %r11, %r10, %r4, %r3; mul.lo.u32 %r6, %r4, %r5; sub.u32 %r31, %r30, 36;"
+      "mov.u32 %r18, 0;\n";
+  for (const char* by : {"64", "96", "300", "7", "%r31"}) {
+    for (const char* stores : {"st.global.u32 [%rd7], %r23;", "add.u32 %r18, %r18, %r23;"}) {
+      SCOPED_TRACE(fmt::format("{} {}", by, stores));
+      expect_same_masks(
+          head +
+          fmt::format("LOOP: div.u32 %r20, %r11, {0}; rem.u32 %r21, %r11, {0};"
+                      "mad.lo.u32 %r22, %r20, 40, %r21; and.b32 %r22, %r22, 4095;"
+                      "mul.wide.u32 %rd5, %r22, 4; add.s64 %rd6, %rd1, %rd5;"
+                      "ld.global.u32 %r23, [%rd6]; mul.wide.u32 %rd5, %r11, 4;"
+                      "add.s64 %rd7, %rd2, %rd5; add.u32 %r23, %r23, %r20; {1}"
+                      "add.u32 %r11, %r11, %r6; setp.lt.u32 %p1, %r11, 4000; @%p1 bra LOOP;"
+                      "mad.lo.u32 %r11, %r10, %r4, %r3; mul.wide.u32 %rd5, %r11, 4;"
+                      "add.s64 %rd7, %rd2, %rd5; add.u32 %r18, %r18, %r11;"
+                      "setp.eq.u32 %p2, %r18, 0; @%p2 bra END; st.global.u32 [%rd7+20000], %r18;\n"
+                      "END: ret;",
+                      by, stores));
+    }
+  }
+}
+
 // Half of a warp is in one row and half in the next, and a branch depends on the row.
 TEST(CompiledRows, AreOnesOfAllLanes) {
   std::string loads, mixes, sum;
