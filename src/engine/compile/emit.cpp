@@ -451,10 +451,7 @@ bool Emitter::write_steps() {
       found_.clear();
     }
     now_ = &step;
-    if (step.under && (i == 0 || !is_merged_with(step, plan_.steps[i - 1])))
-      begin_merged(i);
-    else if (behind_merged_ && step.under != plan_.steps[i - 1].under)  // one more condition
-      jump_if_none(step, behind_merged_->label);
+    if (begins_merged(i)) begin_merged(i);
     const Target::Mark mark = t_.mark();
     const size_t first = i;
     if (step.d && common_.count(*step.d)) {

@@ -96,22 +96,24 @@ void Emitter::begin_merged(size_t first) {
   const Step& step = plan_.steps[first];
   size_t end = first;
   bool loads = false;
-  for (; end < plan_.steps.size() && is_merged_with(step, plan_.steps[end]); ++end)
+  for (; end < plan_.steps.size() && plan_.steps[end].under &&
+         plan_.steps[end].resume == step.resume && plan_.steps[end].index < step.under_end;
+       ++end)
     loads |= plan_.steps[end].meaning.does == Does::Load;
   if (plan_.masked || !(loads || end - first >= kFewest) ||
       plan_.variables[*step.under].kept != Kept::Vector)
     return;
-  behind_merged_ = {end, t_.label()};
-  jump_if_none(step, behind_merged_->label);
+  if (merged_.empty() || merged_.back().step != end) merged_.push_back({end, t_.label()});
+  jump_if_none(step, merged_.back().label);
 }
 
 void Emitter::end_merged(size_t next) {
-  if (!behind_merged_ || next < behind_merged_->step) return;
-  t_.bind(behind_merged_->label);
-  behind_merged_.reset();
-  checked_.clear();
-  scaled_.clear();
-  found_.clear();
+  for (; !merged_.empty() && next >= merged_.back().step; merged_.pop_back()) {
+    t_.bind(merged_.back().label);
+    checked_.clear();
+    scaled_.clear();
+    found_.clear();
+  }
 }
 
 // The branch back at the end of the loop. A pass that takes very many rounds starts again in the

@@ -393,7 +393,7 @@ size_t Emitter::store_from(size_t first) {
   for (; end < plan_.steps.size() && plan_.steps[end].meaning.does == Does::Store; ++end) {
     const Step& step = plan_.steps[end];
     if (end > first && step.index != plan_.steps[end - 1].index && labels_.count(step.index)) break;
-    if (end > first && behind_merged_ && end == behind_merged_->step) break;
+    if (end > first && !merged_.empty() && end == merged_.back().step) break;
     need_all(step);
     all.emplace_back();
     if (!place_store(step, &all.back())) return first;

@@ -80,8 +80,12 @@ class Emitter {
   Reg active(uint32_t strip, uint32_t half, uint32_t bytes);
   void blend(const Step& step, uint32_t variable);
   Reg merged_mask(const Step& step, uint32_t strip);
-  static bool is_merged_with(const Step& step, const Step& other) {
-    return other.under && other.resume == step.resume;
+  // Is the step the first of those that a branch, which became a mask, leads around?
+  bool begins_merged(size_t step) const {
+    const Step& now = plan_.steps[step];
+    if (!now.under) return false;
+    const Step* before = step ? &plan_.steps[step - 1] : nullptr;
+    return !before || !before->under || before->resume != now.resume || before->d == now.under;
   }
   // Do some lanes not run it, which have no address that matters?
   bool is_for_some(const Step& step) const {
@@ -320,11 +324,11 @@ class Emitter {
   Reg active_bits_, others_;       // where lanes go apart: those that run, those that wait inside
   ListedMap<uint32_t, Way> ways_;  // by Op: the same
   Label done_;
-  struct BehindMerged {
-    size_t step;
+  struct Merged {
+    size_t step;  // behind it
     Label label;
   };
-  std::optional<BehindMerged> behind_merged_;  // of begin_merged()
+  List<Merged> merged_;  // of begin_merged()
   List<Value> values_;
   List<List<uint32_t>> last_read_;       // by step: variables
   List<Reg> free_vectors_, free_words_;  // of values that nobody reads any more

@@ -323,6 +323,7 @@ bool Flow::is_whole(const Phase& phase) const {
 }
 
 bool Flow::only_store(uint32_t begin, uint32_t end) const {
+  if (!is_reached_within(begin, begin)) return false;  // others come by, for whom no mask was made
   for (uint32_t i = begin; i < end; ++i) {
     if (!is_store(meanings_[i]) || is_atomic(meanings_[i]) || (i > begin && leader_[i]))
       return false;
@@ -338,6 +339,7 @@ bool Flow::writes_predicate_of(uint32_t branch, uint32_t op) const {
 }
 
 bool Flow::only_compute(uint32_t begin, uint32_t end) const {
+  if (!is_reached_within(begin, begin)) return false;
   uint32_t stores = end;
   while (stores > begin && is_store(meanings_[stores - 1])) --stores;
   if (!only_store(stores, end)) return false;
@@ -355,31 +357,36 @@ bool Flow::only_compute(uint32_t begin, uint32_t end) const {
   return stores == begin || !leader_[stores];
 }
 
-// Does nobody come here but from the branch before it, which leads to `end` as well?
-bool Flow::leads_on(uint32_t op, uint32_t end) const {
-  const Meaning* before = meanings_[op - 1];
-  const bool is_way = before && branches(before) && before->does != Does::Branch &&
-                      index_of(program_.ops[op - 1].target) == end;
-  if (!is_way) return false;
-  const auto first = std::lower_bound(jumps_.begin(), jumps_.end(), op,
-                                      [](const Jump& jump, uint32_t to) { return jump.to < to; });
-  return first == jumps_.end() || first->to != op;
+// Does nobody come here but from before it, by branches from `begin` on?
+bool Flow::is_reached_within(uint32_t op, uint32_t begin) const {
+  auto jump = std::lower_bound(jumps_.begin(), jumps_.end(), op,
+                               [](const Jump& each, uint32_t to) { return each.to < to; });
+  for (; jump != jumps_.end() && jump->to == op; ++jump) {
+    if (jump->from < begin || jump->from >= op) return false;
+  }
+  return true;
 }
 
 bool Flow::may_merge(uint32_t begin, uint32_t end) const {
   constexpr uint32_t kMostOps = 64;
+  constexpr size_t kMostMerged = 4;
   if (begin >= end || end - begin > kMostOps) return false;
   // How often it has turned to stores, and from them to something else: where a check fails, all of
   // it runs again from the branch. Nothing may be loaded anew that it has stored to.
   uint32_t turns = 0;
   bool loaded = false, leaves = false;
+  std::array<uint32_t, kMostMerged> ends{end};  // of the branch, and of those inside of it
+  size_t inside = 0;
   for (uint32_t i = begin; i < end; ++i) {
     const Meaning* m = meanings_[i];
-    if ((i > begin && leader_[i] && !leads_on(i, end)) || !m || is_atomic(m)) return false;
+    if ((leader_[i] && !is_reached_within(i, begin)) || !m || is_atomic(m)) return false;
+    while (i >= ends[inside]) --inside;
     if (branches(m)) {  // one more condition
-      if (m->does == Does::Branch || index_of(program_.ops[i].target) != end || turns || leaves ||
-          leader_[i] || i + 1 == end)
+      const uint32_t target = index_of(program_.ops[i].target);
+      if (m->does == Does::Branch || target <= i + 1 || target > ends[inside] || turns || leaves ||
+          i + 1 == end || inside + 1 == ends.size())
         return false;
+      ends[++inside] = target;
       continue;
     }
     if (is_store(m) != (turns % 2 == 1)) ++turns;
@@ -397,11 +404,10 @@ bool Flow::may_merge(uint32_t begin, uint32_t end) const {
     // What is there before the branch and is read behind it, or in here when all runs again.
     bool is_read = false;
     for_each_written(i, [&](uint32_t slot) {
-      is_read |= is_live(slot, end);
-      leaves |= is_live(slot, begin - 1);
+      for (size_t k = 0; k <= inside; ++k) is_read |= is_live(slot, ends[k]);
+      leaves |= is_live(slot, begin - 1) || is_live(slot, end);
     });
     if (is_read && (elements || plain(i).effect == Effect::Scalar)) return false;
-    leaves |= is_read;
   }
   return true;
 }

@@ -6,6 +6,7 @@
 // through it together.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -146,7 +147,7 @@ class Flow {
   void add_loops(bool stores, std::vector<bool>& taken, std::vector<Phase>& to) const;
   Phase run_from(uint32_t begin, const std::vector<bool>& taken) const;
   bool is_scattered(uint32_t op) const;
-  bool leads_on(uint32_t op, uint32_t end) const;
+  bool is_reached_within(uint32_t op, uint32_t begin) const;
 
   const Program& program_;
   std::vector<const Meaning*> meanings_;

@@ -51,7 +51,7 @@ std::optional<uint32_t> Planner::write(uint32_t slot, Slot in, uint32_t bytes, u
     plan_.variables[current].until = index;
   current = *variable;
   // Of a branch that became a mask: the others keep what they have.
-  if (lives_on && index < under_end_) {
+  if (lives_on && !under_.empty()) {
     if (in == Slot::Scalar) return std::nullopt;
     plan_.variables[*variable].blended = plan_.variables[*variable].input = true;
   }
@@ -59,32 +59,41 @@ std::optional<uint32_t> Planner::write(uint32_t slot, Slot in, uint32_t bytes, u
   return variable;
 }
 
-// Of a branch that became a mask, one more to the same place: the lanes that go through both.
+// Inside of a branch that became a mask, one more: the lanes that go through both.
 bool Planner::takes_over_more(const Step& branch) {
-  if (!under_ || branch.index >= under_end_ || !merged_.count(under_branch_) ||
-      flow_.index_of(branch.op.target) != under_end_)
-    return false;
+  if (under_.empty() || !merged_.count(under_branch_)) return false;
+  const Under outer = under_.back();
+  const uint32_t target = flow_.index_of(branch.op.target);
+  if (target <= branch.index || target > outer.end) return false;
   const auto other = read(branch.op.a, Slot::Predicate, 4);
   if (!other) return false;
   const bool other_not = branch.meaning.does == Does::BranchIf;
   Step both = branch;
   both.meaning = {Does::Logic};
   both.op.target = nullptr;
-  both.op.x = under_not_ && other_not ? 1 : 0;  // none of both, or both
-  both.op.y = under_not_ != other_not;          // of the inverse of a
-  both.a = under_not_ || !both.op.y ? under_ : other;
-  both.b = under_not_ || !both.op.y ? other : under_;
-  both.under = under_, both.under_not = under_not_, both.resume = under_branch_;
+  both.op.x = outer.is_not && other_not ? 1 : 0;  // none of both, or both
+  both.op.y = outer.is_not != other_not;          // of the inverse of a
+  both.a = outer.is_not || !both.op.y ? outer.variable : *other;
+  both.b = outer.is_not || !both.op.y ? *other : outer.variable;
+  put_under(both);
   Variable v;
   v.slot = kScratch;
   v.in = Slot::Predicate;
   v.from = branch.index;
   v.written = true;
-  under_ = both.d = static_cast<uint32_t>(plan_.variables.size());
-  under_not_ = under_not_ && other_not;
+  both.d = static_cast<uint32_t>(plan_.variables.size());
+  under_.push_back({*both.d, outer.is_not && other_not, target});
   plan_.variables.push_back(v);
   plan_.steps.push_back(std::move(both));
   return true;
+}
+
+void Planner::put_under(Step& step) const {
+  if (under_.empty()) return;
+  step.under = under_.back().variable;
+  step.under_not = under_.back().is_not;
+  step.under_end = under_.back().end;
+  step.resume = under_branch_;
 }
 
 // A branch around stores alone: they become stores for some lanes, so that lanes may disagree.
@@ -99,11 +108,11 @@ bool Planner::takes_over_stores(const Step& step) {
       !(flow_.only_store(step.index + 1, target) || computes_along(step.index + 1, target) ||
         merged_.count(step.index)))
     return false;
-  under_ = read(step.op.a, Slot::Predicate, 4);
-  under_end_ = target;
+  const auto by = read(step.op.a, Slot::Predicate, 4);
+  if (!by) return false;
+  under_.assign(1, {*by, does == Does::BranchIf, target});
   under_branch_ = step.index;
-  under_not_ = does == Does::BranchIf;
-  return under_.has_value();
+  return true;
 }
 
 // At the border of an image some lanes of a warp have nothing to do up to their end. They compute
@@ -121,6 +130,7 @@ bool Planner::read_steps() {
   plan_.variables.reserve(size_t{phase.end - phase.begin} * 2);
   for (uint32_t i = phase.begin; i < phase.end; ++i) {
     if (i == phase.begin || flow_.is_leader(i)) begin_block(i);
+    while (!under_.empty() && i >= under_.back().end) under_.pop_back();
     Step step;
     step.index = i;
     step.op = flow_.plain(i);
@@ -132,8 +142,7 @@ bool Planner::read_steps() {
     }
     if (takes_over_stores(step)) continue;
     step.resume = i;
-    if (i < under_end_)
-      step.under = under_, step.under_not = under_not_, step.resume = under_branch_;
+    put_under(step);
     step.align = memory_bytes(step);
     const Does does = step.meaning.does;
     if (does == Does::LoadVector || does == Does::LoadScalarVector || does == Does::StoreVector) {

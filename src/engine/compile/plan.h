@@ -102,6 +102,7 @@ struct Step {
   // Of a store that a branch leads around: for these lanes, or for the others.
   std::optional<uint32_t> under;
   bool under_not = false;
+  uint32_t under_end = 0;  // the Op that the branch leads to
   // Where the interpreter goes on if a check fails: at the Op, or at the branch around it.
   uint32_t resume = 0;
 };

@@ -117,6 +117,7 @@ class Planner {
   std::optional<uint32_t> number_in(uint32_t variable) const;
   bool takes_over_stores(const Step& step);
   bool takes_over_more(const Step& branch);
+  void put_under(Step& step) const;
   bool computes_along(uint32_t begin, uint32_t end) const;
   bool find_blended();
   bool find_parted();
@@ -156,10 +157,14 @@ class Planner {
   uint32_t block_end_ = 0;
   Numbers last_write_;  // of the block
   Touched touched_;     // of read_warpwide()
-  // Stores up to here are for the lanes of a predicate.
-  uint32_t under_end_ = 0, under_branch_ = 0;
-  std::optional<uint32_t> under_;
-  bool under_not_ = false;
+  // What is read up to `end` is for the lanes of a predicate.
+  struct Under {
+    uint32_t variable;
+    bool is_not;  // for those that the predicate does not name
+    uint32_t end;
+  };
+  List<Under> under_;  // of a branch that became a mask, and of those inside of it
+  uint32_t under_branch_ = 0;
   ListedSet<uint32_t> merged_;
 };
 

@@ -152,7 +152,8 @@ TEST(CompiledMasks, NobodyLoadsBehindTwoBranches) {
 TEST(CompiledMasks, OneOfManyStoresIsEnough) {
   expect_masks_stay(
       kBeforeMasks +
-      "ld.param.u32 %r30, [n]; mov.u32 %r19, 0; and.b32 %r31, %r16, 15; mul.wide.u32 %rd6, %r31, 4096;\n"
+      "ld.param.u32 %r30, [n]; mov.u32 %r19, 0; and.b32 %r31, %r16, 15;"
+      "mul.wide.u32 %rd6, %r31, 4096;\n"
       "LOOP: add.s64 %rd7, %rd5, %rd6; setp.lt.u32 %p1, %r30, 1000; @%p1 bra FEW;"
       "st.global.u32 [%rd7], %r16; add.s64 %rd7, %rd7, 4; st.global.u32 [%rd7], %r16;"
       "add.s64 %rd7, %rd7, 4;\nFEW: and.b32 %r20, %r16, %r19; setp.eq.u32 %p2, %r20, 0;"
@@ -184,6 +185,58 @@ TEST(CompiledRows, MayBeTakenApartInLoops) {
                       "setp.eq.u32 %p2, %r18, 0; @%p2 bra END; st.global.u32 [%rd7+20000], %r18;\n"
                       "END: ret;",
                       by, stores));
+    }
+  }
+}
+
+// At the border of a tile some lanes load what is beyond it, and at the border of the image some of
+// these take something else.
+TEST(CompiledMasks, MayBeInsideOfOthers) {
+  const char* const before =
+      "mov.u32 %r18, 3; mov.u32 %r19, 5; bar.sync 0; ld.shared.u32 %r20, [%r15];"
+      "and.b32 %r21, %r20, 0x30000; setp.eq.u32 %p1, %r21, 0; and.b32 %r22, %r20, 0x50000;"
+      "setp.eq.u32 %p2, %r22, 0; and.b32 %r23, %r20, 0x90000; setp.ne.u32 %p3, %r23, 0;"
+      "mov.u32 %r25, %r20;";
+  for (const char* part :
+       {"@%p1 bra OUT; mov.u32 %r25, %r17; @%p2 bra IN; ld.global.u32 %r25, [%rd4+64];\n"
+        "IN: st.shared.u32 [%r14+1024], %r25;\nOUT: ",
+        "@!%p1 bra OUT; @%p2 bra IN; ld.global.u32 %r25, [%rd4+64];\n"
+        "IN: st.shared.u32 [%r14+1024], %r25; mov.u32 %r25, 7;\nOUT: ",
+        "@%p1 bra OUT; mov.u32 %r26, %r17; @!%p2 bra IN; ld.global.u32 %r26, [%rd4+64];"
+        "add.u32 %r26, %r26, 1;\nIN: add.u32 %r18, %r26, %r20;\nOUT: ",
+        "@%p1 bra OUT; mov.u32 %r26, %r17; @%p2 bra IN; mov.u32 %r27, 9; @%p3 bra INNER;"
+        "ld.global.u32 %r27, [%rd4+64];\nINNER: add.u32 %r26, %r27, 1; xor.b32 %r26, %r26, %r1;\n"
+        "IN: add.u32 %r18, %r26, %r20;\nOUT: ",
+        "@%p1 bra OUT; mov.u32 %r26, %r17; @%p2 bra IN; add.u32 %r26, %r26, 1;\n"
+        "IN: mov.u32 %r27, %r26; @!%p3 bra OUT; add.u32 %r18, %r27, %r20;\nOUT: ",
+        "@%p1 bra OUT; @%p2 bra IN; ld.global.u32 %r19, [%rd4+64];\n"
+        "IN: add.u32 %r18, %r20, 1;\nOUT: ",
+        "@%p1 bra OUT; @%p2 bra OUT; mov.u32 %r26, %r17; @%p3 bra IN;"
+        "ld.global.u32 %r26, [%rd4+64];\nIN: st.shared.u32 [%r14+1024], %r26;\nOUT: "}) {
+    SCOPED_TRACE(part);
+    expect_same_masks(kBeforeMasks + before + part +
+                      "bar.sync 0; ld.shared.u32 %r30, [%r14+1024]; add.u32 %r31, %r18, %r19;"
+                      "add.u32 %r31, %r31, %r25; xor.b32 %r31, %r31, %r30;"
+                      "st.global.u32 [%rd5], %r31;");
+  }
+}
+
+// One way around a condition, for whole warps, as of `a || b`.
+TEST(CompiledMasks, MayBeGoneAround) {
+  for (const char* part :
+       {"st.global.u32 [%rd5], %r17;", "add.u32 %r17, %r17, 5; st.global.u32 [%rd5], %r17;",
+        "ld.global.u32 %r17, [%rd4+64]; add.u32 %r18, %r17, 5;",
+        "add.u32 %r18, %r18, 5; xor.b32 %r18, %r18, %r17; add.u32 %r18, %r18, 9;"
+        "mul.lo.u32 %r18, %r18, 3; add.u32 %r18, %r18, 9; xor.b32 %r18, %r18, %r17;"
+        "add.u32 %r18, %r18, 11; mul.lo.u32 %r18, %r18, 5; add.u32 %r18, %r18, 9;"}) {
+    SCOPED_TRACE(part);
+    for (const char* by : {"%p2", "!%p2"}) {
+      expect_same_masks(kBeforeMasks +
+                        "mov.u32 %r18, 3; bar.sync 0; ld.shared.u32 %r19, [%r15];"
+                        "and.b32 %r20, %r1, 32; setp.eq.u32 %p1, %r20, 0; @%p1 bra BODY;"
+                        "and.b32 %r21, %r19, 0x10000; setp.eq.u32 %p2, %r21, 0; @" +
+                        by + " bra OUT;\nBODY: " + part +
+                        "\nOUT: st.global.u32 [%rd5+16384], %r18;");
     }
   }
 }
