@@ -144,7 +144,9 @@ TEST(Atomics, CountWhetherOneGridRunsOrSeveral) {
     EXPECT_EQ(sum, static_cast<float>(count) * 2);
     EXPECT_EQ(places[5], count - 1);
     for (size_t t = 0; t < grids; ++t) EXPECT_EQ(codes[t], 0);
-    if (grids == 1) EXPECT_EQ(last[0][63], count - 1);
+    if (grids == 1) {
+      EXPECT_EQ(last[0][63], count - 1);
+    }
   }
 }
 
