@@ -54,7 +54,7 @@ void note_miss(const Stretch& stretch, Compiled& compiled, uint32_t entered) {
   const uint32_t missed = compiled.missed.fetch_add(1, std::memory_order_relaxed) + 1;
   if (missed <= allowed || missed <= entered / 4 * 3) return;
   compiled.own.store(nullptr, std::memory_order_relaxed);
-  compiled.state.store(Compiled::State::Off, std::memory_order_relaxed);
+  compiled.state.store(Compiled::State::Off, std::memory_order_release);
 }
 
 // Counts of several threads may get lost: they are for people, and an atomic addition is slow.
@@ -271,6 +271,18 @@ void note_success(Stretch& stretch, const Compiled& by) {
   stretch.favoured.store(static_cast<uint8_t>(&by - stretch.versions), std::memory_order_relaxed);
 }
 
+// The favoured version did not hold. Where it misses more often than it holds, as later launches
+// look otherwise, all are tried again, from the first on.
+[[gnu::cold, gnu::noinline]] void note_disfavour(Stretch& stretch, const Compiled& favoured) {
+  const uint32_t entered = favoured.entered.load(std::memory_order_relaxed);
+  const uint32_t before = stretch.entered_at_miss.exchange(entered, std::memory_order_relaxed);
+  const uint32_t held = entered - before - 1, misses = stretch.misses.load();
+  const uint32_t more = misses - std::min(misses, held) + 1;
+  const bool goes_back = more > kMissesAllowed;
+  stretch.misses.store(goes_back ? 0 : more, std::memory_order_relaxed);
+  if (goes_back) stretch.favoured.store(0, std::memory_order_relaxed);
+}
+
 // `from`: the first version that has not been tried.
 const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
   if (warp.mask != kFullMask) return run_for_some(stretch, warp, done);
@@ -313,6 +325,7 @@ const Op* run_first(const Stretch& stretch, Warp& warp) {
     const Op* next = enter_own(stretch, first, warp, &done);
     if (done) [[likely]]
       return next != op || !stretch.branches_first ? next : run_first(stretch, warp);
+    if (favoured) note_disfavour(stretch, first);
     tried = favoured + 1;
   }
   if (tried == 0 || first.missed.load(std::memory_order_relaxed) > kMissesBefore) {

@@ -52,8 +52,11 @@ struct Stretch {
   // hold, or in any way.
   Compiled versions[3];
   std::atomic<uint8_t> favoured{0};  // the one to try first
-  Compiled some;                     // of loops: for warps some of whose lanes are elsewhere
-  Compiled stood_in;                 // the same, without masks (stand_ins.h)
+  // Of the favoured one: its misses that it has not made good again, and Compiled::entered at the
+  // last of them.
+  std::atomic<uint32_t> misses{0}, entered_at_miss{0};
+  Compiled some;      // of loops: for warps some of whose lanes are elsewhere
+  Compiled stood_in;  // the same, without masks (stand_ins.h)
   // Lanes may go apart at branches: all lanes come, which look as in the first warp; any lanes.
   Compiled apart_all, apart;
   std::atomic<uint32_t> disagreed{0};   // how often lanes did, in code that leaves then

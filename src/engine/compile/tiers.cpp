@@ -157,9 +157,11 @@ bool is_made(const Stretch& stretch, const Compiled& compiled) {
   if (compiled.stands_in) return false;
   return std::any_of(std::begin(stretch.versions), std::end(stretch.versions),
                      [&](const Compiled& other) {
+                       // Its plan may be read once it has been made.
                        const Compiled::State state = other.state.load(std::memory_order_acquire);
-                       return &other != &compiled && other.plan == compiled.plan &&
-                              (state == Compiled::State::Ready || state == Compiled::State::Off);
+                       return &other != &compiled &&
+                              (state == Compiled::State::Ready || state == Compiled::State::Off) &&
+                              other.plan == compiled.plan;
                      });
 }
 

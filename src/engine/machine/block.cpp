@@ -219,6 +219,7 @@ const Op* start_warp(Block& block, uint32_t index) {
   warp.steps = 0;
   warp.penalties = 0;
   warp.at_barrier = false;
+  warp.brought.lanes = warp.met_with.lanes = 0;
   if (!warp.copies.empty() || !warp.groups.empty()) {
     warp.copies.clear();
     warp.groups.clear();

@@ -57,7 +57,44 @@ bool grid_is_partly_here(const Grid& grid) {
 bool goes_before(const Split& a, const Split& b) {
   if (a.penalty != b.penalty) return a.penalty < b.penalty;
   if (a.frame->depth != b.frame->depth) return a.frame->depth > b.frame->depth;
-  return a.at < b.at;
+  return a.at != b.at ? a.at < b.at : a.pass && !b.pass;
+}
+
+// Lanes that have waited at a *.sync and may go through it go before those that come to it only
+// now, by way of another: those wait for the next time.
+bool become_one(const Split& a, const Split& b) {
+  return a.at == b.at && a.frame == b.frame && a.pass == b.pass && a.wait != Wait::Barrier &&
+         b.wait != Wait::Barrier;
+}
+
+// What lane `i` has, of `bytes` each or of one bit.
+uint64_t value_of(const void* values, uint32_t i, uint32_t bytes) {
+  uint64_t out = 0;
+  std::memcpy(&out, static_cast<const std::byte*>(values) + size_t{i} * bytes, bytes ? bytes : 4);
+  return bytes ? out : out >> i & 1;
+}
+
+void bring(uint32_t lanes, Handler by, const void* values, uint32_t bytes, Brought* to) {
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    if (lanes >> i & 1) to->values[i] = value_of(values, i, bytes), to->by[i] = by;
+  }
+  to->lanes |= lanes;
+}
+
+// Returns the lanes that have brought something to such an exchange.
+uint32_t take_from(const Brought& from, uint32_t lanes, Handler by, void* values, uint32_t bytes) {
+  uint32_t found = 0, bits = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    if (!(lanes & from.lanes & 1u << i) || from.by[i] != by) continue;
+    std::memcpy(static_cast<std::byte*>(values) + size_t{i} * bytes, &from.values[i], bytes);
+    bits |= static_cast<uint32_t>(from.values[i]) << i;
+    found |= 1u << i;
+  }
+  if (bytes == 0) {
+    uint32_t& all = *static_cast<uint32_t*>(values);
+    all = (all & ~found) | bits;
+  }
+  return found;
 }
 
 }  // namespace
@@ -105,11 +142,9 @@ bool Warp::pick() {
   for (size_t i = 0; i < splits.size(); ++i) {
     for (size_t j = i + 1; j < splits.size();) {
       Split &a = splits[i], &b = splits[j];
-      if (a.at == b.at && a.frame == b.frame && a.wait != Wait::Barrier &&
-          b.wait != Wait::Barrier) {
+      if (become_one(a, b)) {
         a.mask |= b.mask;
         a.wait = Wait::None;  // a *.sync looks again whether all are here
-        a.pass |= b.pass;
         a.penalty = std::min(a.penalty, b.penalty);
         --a.frame->users;
         splits.erase(splits.begin() + static_cast<long>(j));
@@ -364,21 +399,14 @@ bool Warp::all_here(const Op* op, uint32_t members) {
   return false;
 }
 
-bool Warp::all_here(const Op* op, uint32_t members, uint32_t (&values)[kWarpSize], uint32_t* away) {
+bool Warp::all_here(const Op* op, uint32_t members, void* values, uint32_t bytes, uint32_t* away) {
   *away = 0;
   brought.lanes &= ~mask;
   const uint32_t missing = members & alive & ~mask;
   if (missing && pass_sync) {
-    for (uint32_t i = 0; i < kWarpSize; ++i) {
-      if (!(missing & met_with.lanes & 1u << i) || met_with.by[i] != op->run) continue;
-      values[i] = met_with.values[i];
-      *away |= 1u << i;
-    }
+    *away = take_from(met_with, missing, op->run, values, bytes);
   } else if (missing) {
-    for (uint32_t i = 0; i < kWarpSize; ++i) {
-      if (mask >> i & 1) brought.values[i] = values[i], brought.by[i] = op->run;
-    }
-    brought.lanes |= mask;
+    bring(mask, op->run, values, bytes, &brought);
   }
   return all_here(op, members);
 }

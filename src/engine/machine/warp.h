@@ -82,7 +82,7 @@ struct AsyncCopy {
 struct Brought {
   uint32_t lanes = 0;
   Handler by[kWarpSize];  // the kind of exchange
-  uint32_t values[kWarpSize];
+  uint64_t values[kWarpSize];
 };
 
 struct Warp {
@@ -164,9 +164,10 @@ struct Warp {
   bool converged(const Op* op, uint32_t members);
   // The same for handlers that deliver the event themselves.
   bool all_here(const Op* op, uint32_t members);
-  // The same of an exchange. Lanes that wait for others bring these values along; where others wait
-  // at other places, *away are those, and `values` becomes what they have brought.
-  bool all_here(const Op* op, uint32_t members, uint32_t (&values)[kWarpSize], uint32_t* away);
+  // The same of an exchange. Lanes that wait bring their values along, `bytes` of each, or one bit
+  // where that is 0; where others wait at other places, *away are those, and `values` becomes what
+  // they have brought.
+  bool all_here(const Op* op, uint32_t members, void* values, uint32_t bytes, uint32_t* away);
   bool grow_local(uint32_t bytes_per_lane);
   // Local variables begin as fill.h says: `bytes` at `from`, in each lane of `lanes`.
   void fill_local(uint32_t lanes, uint32_t from, uint32_t bytes);

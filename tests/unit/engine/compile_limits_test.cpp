@@ -200,5 +200,42 @@ TEST(CompiledLoops, WithMasksReachTheStepLimit) {
   EXPECT_NE(outcome.text.find("Step limit reached"), std::string::npos) << outcome.text;
 }
 
+// Code that is for what an index looks like: by ones at first, by twos for long, by ones again.
+// What served for long does not stay the first to be tried.
+TEST(CompiledVersions, ComeBack) {
+  if (!compiles()) GTEST_SKIP();
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 by",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r2, [by];"
+      "mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd1, %rd3;"
+      "add.s64 %rd5, %rd2, %rd3; mad.lo.u32 %r3, %r2, 64, %r1; mul.wide.u32 %rd6, %r3, 4;"
+      "add.s64 %rd7, %rd1, %rd6; ld.global.u32 %r4, [%rd7]; bar.sync 0;\n"
+      "mul.wide.u32 %rd8, %r4, 4; add.s64 %rd9, %rd1, %rd8; ld.global.u32 %r5, [%rd9];"
+      "xor.b32 %r6, %r5, %r4; mad.lo.u32 %r7, %r6, 77, %r4; mad.lo.u32 %r8, %r7, 33, %r5;"
+      "sub.u32 %r9, %r8, %r6; st.global.u32 [%rd5], %r9;");
+  constexpr uint32_t kMany = 3000;
+  std::vector<uint32_t> in(192), out(64);
+  for (uint32_t i = 0; i < 64; ++i) in[i] = i * 5, in[64 + i] = i, in[128 + i] = i * 2;
+  setenv("KILN_ENGINE_COMPILE", "always", 1);
+  Session session(text);
+  const uint32_t* from = session.allow(in, "in", false);
+  uint32_t* to = session.allow(out, "out");
+  const auto missed = [&](uint32_t by, uint32_t times) {
+    for (uint32_t i = 0; i < times; ++i)
+      EXPECT_EQ(session.launch("k", {{1, 1, 1}, {64, 1, 1}}, from, to, by).text, "");
+    uint32_t all = 0;
+    for (const bool rows : {true, false}) {
+      if (auto program = session.image.kernel("k", {rows, 0, !rows}))
+        all += compiled_facts(**program).missed;
+    }
+    return all;
+  };
+  missed(1, 1);
+  const uint32_t before = missed(2, kMany), after = missed(1, kMany);
+  unsetenv("KILN_ENGINE_COMPILE");
+  EXPECT_GT(before, 0u);
+  EXPECT_LT(after - before, 100u) << before;
+}
+
 }  // namespace
 }  // namespace kiln::engine

@@ -181,5 +181,101 @@ TEST(Shuffle, IsOneForLanesThatComeToItAtSeveralPlaces) {
   }
 }
 
+// What 32 threads leave in three words each, interpreted and compiled.
+void expect_meeting(const std::string& text, uint32_t (*want)(uint32_t lane, uint32_t word)) {
+  for (const char* compile : {"0", "always"}) {
+    setenv("KILN_ENGINE_COMPILE", compile, 1);
+    Session session(text);
+    std::vector<uint32_t> out(96);
+    EXPECT_EQ(session.launch("k", {{1, 1, 1}, {32, 1, 1}}, session.allow(out, "out")).text, "");
+    unsetenv("KILN_ENGINE_COMPILE");
+    for (uint32_t i = 0; i < 96; ++i)
+      EXPECT_EQ(out[i], want(i % 32, i / 32)) << compile << " " << i;
+  }
+}
+
+constexpr const char* kBeforeMeeting =
+    "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;"
+    "add.s64 %rd3, %rd1, %rd2; mov.u32 %r7, 0; mov.u32 %r8, 0;";
+constexpr const char* kBehindMeeting =
+    "END: st.global.u32 [%rd3], %r6; st.global.u32 [%rd3+128], %r7; st.global.u32 [%rd3+256], %r8;";
+
+// Lanes that have met others go on to where those still stand: that is the next exchange of theirs.
+TEST(Shuffle, IsAnotherForLanesThatComeToItASecondTime) {
+  // The upper half comes later, and to a place before the lower one's.
+  expect_meeting(
+      kernel_text("u64 out",
+                  std::string(kBeforeMeeting) +
+                      "add.u32 %r6, %r1, 100; setp.lt.u32 %p1, %r1, 16; @%p1 bra B;"
+                      "mov.u32 %r2, 0;\nL: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 9000;"
+                      "@%p2 bra L; shfl.sync.bfly.b32 %r6|%p3, %r6, 16, 31, -1;"
+                      "add.u32 %r6, %r6, 1000;\n"
+                      "B: shfl.sync.bfly.b32 %r6|%p3, %r6, 16, 31, -1;"
+                      "add.u32 %r6, %r6, 1; setp.ge.u32 %p4, %r1, 16; @%p4 bra END;"
+                      "shfl.sync.bfly.b32 %r6|%p3, %r6, 16, 31, -1;"
+                      "add.u32 %r6, %r6, 20000;\n" +
+                      kBehindMeeting),
+      [](uint32_t lane, uint32_t word) -> uint32_t {
+        if (word) return 0;
+        // What it had itself, by way of the other.
+        return lane < 16 ? lane + 100 + 1000 + 20000 : lane + 100 + 1 + 1;
+      });
+}
+
+TEST(WarpBarrier, WaitsForTheMembersOfEveryLane) {
+  // Both halves wait for their own, and some of the upper one come later.
+  expect_meeting(
+      kernel_text("u64 out", ".shared .align 4 .b8 x[128];" + std::string(kBeforeMeeting) +
+                                 "mov.u32 %r10, x; shl.b32 %r11, %r1, 2; add.u32 %r10, %r10, %r11;"
+                                 "mov.u32 %r6, 7; st.shared.u32 [%r10], %r6;"
+                                 "setp.lt.u32 %p1, %r1, 16; selp.b32 %r12, 0xffff, 0xffff0000, %p1;"
+                                 "setp.lt.u32 %p2, %r1, 24; @%p2 bra B; mov.u32 %r2, 0;\n"
+                                 "L: add.u32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, 9000; @%p3 bra L;\n"
+                                 "B: add.u32 %r13, %r1, 50; st.shared.u32 [%r10], %r13;"
+                                 "bar.warp.sync %r12; xor.b32 %r14, %r11, 32; mov.u32 %r15, x;"
+                                 "add.u32 %r15, %r15, %r14; ld.shared.u32 %r6, [%r15];\n" +
+                                 kBehindMeeting),
+      [](uint32_t lane, uint32_t word) { return word ? 0 : (lane ^ 8) + 50; });
+}
+
+TEST(Match, IsOneForLanesThatComeToItAtSeveralPlaces) {
+  expect_meeting(
+      kernel_text("u64 out",
+                  std::string(kBeforeMeeting) +
+                      "and.b32 %r2, %r1, 3; cvt.u64.u32 %rd4, %r1; shr.u64 %rd4, %rd4, 4;"
+                      "shl.b64 %rd4, %rd4, 40; mov.u32 %r3, 9; setp.lt.u32 %p1, %r1, 20;"
+                      "@%p1 bra A; match.any.sync.b32 %r6, %r2, -1;"
+                      "match.any.sync.b64 %r7, %rd4, -1; match.all.sync.b32 %r8|%p2, %r3, "
+                      "-1; bra END;\n"
+                      "A: match.any.sync.b32 %r6, %r2, -1; match.any.sync.b64 %r7, %rd4, "
+                      "-1; match.all.sync.b32 %r8|%p2, %r3, -1;\n" +
+                      kBehindMeeting),
+      [](uint32_t lane, uint32_t word) -> uint32_t {
+        if (word == 0) return 0x11111111u << lane % 4;
+        return word == 2 ? ~0u : lane < 16 ? 0xffffu : 0xffff0000u;
+      });
+}
+
+TEST(Reduction, IsOneForLanesThatComeToItAtSeveralPlaces) {
+  const std::string reduce =
+      "redux.sync.add.u32 %r6, %r1, -1; redux.sync.max.s32 %r7, %r2, -1;"
+      "redux.sync.max.f32 %f2, %f1, -1; mov.b32 %r8, %f2;";
+  expect_meeting(kernel_text("u64 out", std::string(kBeforeMeeting) +
+                                            "sub.u32 %r2, 5, %r1; cvt.rn.f32.u32 %f1, %r1;"
+                                            "setp.lt.u32 %p1, %r1, 20; @%p1 bra A;" +
+                                            reduce + "bra END;\nA: " + reduce + kBehindMeeting),
+                 [](uint32_t, uint32_t word) -> uint32_t {
+                   return word == 0 ? 31 * 32 / 2 : word == 1 ? 5 : 0x41f80000;  // 31
+                 });
+}
+
+TEST(Election, IsOneForLanesThatComeToItAtSeveralPlaces) {
+  const std::string elect = "elect.sync %r6|%p2, -1; selp.u32 %r7, 1, 0, %p2;";
+  expect_meeting(
+      kernel_text("u64 out", std::string(kBeforeMeeting) + "setp.lt.u32 %p1, %r1, 20; @%p1 bra A;" +
+                                 elect + "bra END;\nA: " + elect + kBehindMeeting),
+      [](uint32_t lane, uint32_t word) -> uint32_t { return word == 1 && lane == 0; });
+}
+
 }  // namespace
 }  // namespace kiln::engine

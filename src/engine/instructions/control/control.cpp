@@ -13,6 +13,7 @@
 #include "engine/decode/meanings.h"
 #include "engine/decode/watch_ops.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/instructions/warp/groups.h"
 #include "engine/machine/fault.h"
 #include "engine/machine/spins.h"
 #include "engine/machine/watching.h"
@@ -397,7 +398,7 @@ namespace {
 
 const Op* run_warp_barrier(Warp& warp, const Op* op) {
   const uint32_t* members = warp.lanes<uint32_t>(op->a);
-  if (!warp.all_here(op, members[first_lane(warp.mask)])) return nullptr;
+  if (!warp.all_here(op, named_by(warp, members).any)) return nullptr;
   if (warp.block->sync_sink) [[unlikely]]
     deliver_groups(warp, op, SyncKind::Warp, members);
   return op + 1;

@@ -9,6 +9,7 @@
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/instructions/lowerings_more.h"
+#include "engine/instructions/warp/groups.h"
 
 namespace kiln::engine {
 namespace {
@@ -330,35 +331,21 @@ bool convert_pack(Lowering& l) {
 
 namespace {
 
-// Lanes that name the same members are a group of their own. A mask that names none of the lanes
-// that run this is undefined in PTX: their registers stay as they are.
 template <bool kMax, bool kNan>
 const Op* run_reduce_floats(Warp& warp, const Op* op) {
-  const uint32_t* named = warp.lanes<uint32_t>(op->b);
-  uint32_t any = 0;
-  for (uint32_t i = 0; i < kWarpSize; ++i) any |= (warp.mask >> i & 1) ? named[i] : 0;
-  if (!warp.converged(op, any)) return nullptr;
-  const float* value = warp.lanes<float>(op->a);
-  const auto lane_of = [](uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); };
-  const auto ready = [&](uint32_t lane) { return op->x ? std::fabs(value[lane]) : value[lane]; };
-  float result[kWarpSize];
+  float value[kWarpSize], result[kWarpSize];
+  std::memcpy(value, warp.lanes<float>(op->a), sizeof value);
   std::memcpy(result, warp.lanes<float>(op->d), sizeof result);
-  for (uint32_t left = warp.mask; left;) {
-    const uint32_t members = named[lane_of(left)];
-    uint32_t same = 0;
-    for (uint32_t i = 0; i < kWarpSize; ++i)
-      same |= (left >> i & 1) && named[i] == members ? 1u << i : 0;
-    left &= ~same;
-    // Where all name the same, those that it names; else those that name it.
-    const uint32_t group = same == warp.mask ? members & same : same;
-    if (!group) continue;
-    float total = ready(lane_of(group));
-    for (uint32_t rest = group & (group - 1); rest; rest &= rest - 1)
-      total = extreme<kMax, kNan>(total, ready(lane_of(rest)));
+  const auto ready = [&](uint32_t lane) { return op->x ? std::fabs(value[lane]) : value[lane]; };
+  const auto reduce = [&](uint32_t group, uint32_t members) {
+    float total = ready(first_member(members));
+    for (uint32_t rest = members & (members - 1); rest; rest &= rest - 1)
+      total = extreme<kMax, kNan>(total, ready(first_member(rest)));
     for (uint32_t i = 0; i < kWarpSize; ++i) {
       if (group >> i & 1) result[i] = canonical(total);
     }
-  }
+  };
+  if (!for_each_group(warp, op, value, sizeof(float), reduce)) return nullptr;
   warp.put(op->d, result);
   return op + 1;
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do the lanes of a warp exchange values? (PTX ISA 9.7.9.6, 9.7.13.9 to 9.7.13.12) Each *.sync
 // waits until its members have arrived.
-#include <bit>
 #include <cstring>
 
 #include "engine/decode/lanes.h"
 #include "engine/decode/meanings.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/instructions/warp/groups.h"
 #include "engine/machine/lane_masks.h"
-#include "engine/machine/watching.h"
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -17,64 +16,6 @@
 namespace kiln::engine {
 namespace {
 
-uint32_t first_lane(uint32_t mask) { return static_cast<uint32_t>(std::countr_zero(mask)); }
-
-// The members that active lanes name: all of them, and those that each of them names.
-struct Named {
-  uint32_t any = 0, all = kFullMask;
-};
-Named named_by(const Warp& warp, const uint32_t* named) {
-  Named out;
-  for (uint32_t i = 0; i < kWarpSize; ++i) {
-    out.any |= (warp.mask >> i & 1) ? named[i] : 0;
-    out.all &= (warp.mask >> i & 1) ? named[i] : kFullMask;
-  }
-  return out;
-}
-
-// The votes of the lanes that are here, and of those that have come to another place.
-bool votes_of(Warp& warp, const Op* op, uint32_t* votes, uint32_t* away) {
-  *votes = warp.predicate(op->a) & warp.mask;
-  *away = 0;
-  const Named named = named_by(warp, warp.lanes<uint32_t>(op->b));
-  if (named.any != named.all || (named.any & warp.alive & ~warp.mask) == 0) return true;
-  uint32_t values[kWarpSize];
-  for (uint32_t i = 0; i < kWarpSize; ++i) values[i] = *votes >> i & 1;
-  const bool passes = warp.pass_sync;
-  if (!warp.all_here(op, named.any, values, away)) return false;
-  warp.pass_sync = passes;  // for_each_group() looks again
-  for (uint32_t i = 0; i < kWarpSize; ++i) {
-    if (*away >> i & 1) *votes |= values[i] << i;
-  }
-  return true;
-}
-
-// Runs f(group) for each set of active lanes that name the same members: a warp may hold several
-// such groups at one instruction (cooperative groups of a labeled partition). False: some members
-// are not here yet.
-template <class F>
-bool for_each_group(Warp& warp, const Op* op, uint32_t members_offset, F&& f) {
-  const uint32_t* named = warp.lanes<uint32_t>(members_offset);
-  const auto [any, all] = named_by(warp, named);
-  if (!warp.all_here(op, any)) return false;
-  if (warp.block->sync_sink) [[unlikely]]
-    deliver_groups(warp, op, SyncKind::Exchange, named);
-  if (any == all) {
-    // A mask that names none of the lanes that run this is undefined in PTX: their registers stay
-    // as they are.
-    if (const uint32_t group = any & warp.mask) f(group);
-    return true;
-  }
-  for (uint32_t rest = warp.mask; rest;) {
-    const uint32_t members = named[first_lane(rest)];
-    uint32_t group = 0;
-    for (uint32_t i = 0; i < kWarpSize; ++i)
-      group |= (rest >> i & 1) && named[i] == members ? 1u << i : 0;
-    f(group);
-    rest &= ~group;
-  }
-  return true;
-}
 // The same value to all lanes of a group.
 void put(Warp& warp, uint32_t offset, uint32_t group, uint32_t value) {
   uint32_t* to = warp.lanes<uint32_t>(offset);
@@ -261,8 +202,8 @@ const Op* run_shuffle(Warp& warp, const Op* op) {
     uint32_t room[kWarpSize], away;
     std::memcpy(all, value, sizeof all);
     value = all;
-    if (!warp.all_here(op, named_by(warp, said(warp, s.members, room)).any, all, &away))
-      return nullptr;
+    const uint32_t members = named_by(warp, said(warp, s.members, room)).any;
+    if (!warp.all_here(op, members, all, sizeof(uint32_t), &away)) return nullptr;
     if (warp.block->sync_sink) [[unlikely]]
       deliver_shuffle(warp, op, s);
   }
@@ -276,21 +217,20 @@ const Op* run_shuffle(Warp& warp, const Op* op) {
 
 // op->x: 0 all, 1 any, 2 uni.
 const Op* run_vote(Warp& warp, const Op* op) {
-  uint32_t votes, away;
-  if (!votes_of(warp, op, &votes, &away)) return nullptr;
-  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
-    const uint32_t voters = group | away, yes = votes & voters;
-    bool holds = op->x == 0 ? yes == voters : op->x == 1 ? yes != 0 : (yes == 0 || yes == voters);
+  uint32_t votes = warp.predicate(op->a);
+  bool here = for_each_group(warp, op, &votes, 0, [&](uint32_t group, uint32_t members) {
+    const uint32_t yes = votes & members;
+    bool holds = op->x == 0 ? yes == members : op->x == 1 ? yes != 0 : (yes == 0 || yes == members);
     put_predicate(warp, op->d, group, holds ? kFullMask : 0);
   });
   return here ? op + 1 : nullptr;
 }
 
 const Op* run_ballot(Warp& warp, const Op* op) {
-  uint32_t votes, away;
-  if (!votes_of(warp, op, &votes, &away)) return nullptr;
-  bool here = for_each_group(
-      warp, op, op->b, [&](uint32_t group) { put(warp, op->d, group, votes & (group | away)); });
+  uint32_t votes = warp.predicate(op->a);
+  bool here = for_each_group(warp, op, &votes, 0, [&](uint32_t group, uint32_t members) {
+    put(warp, op->d, group, votes & members);
+  });
   return here ? op + 1 : nullptr;
 }
 
@@ -298,13 +238,13 @@ template <class T>
 const Op* run_match_any(Warp& warp, const Op* op) {
   T value[kWarpSize];
   std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
-  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
+  bool here = for_each_group(warp, op, value, sizeof(T), [&](uint32_t group, uint32_t members) {
     uint32_t* to = warp.lanes<uint32_t>(op->d);
     for (uint32_t i = 0; i < kWarpSize; ++i) {
       if (!(group >> i & 1)) continue;
       uint32_t same = 0;
       for (uint32_t j = 0; j < kWarpSize; ++j)
-        same |= (group >> j & 1) && value[i] == value[j] ? 1u << j : 0;
+        same |= (members >> j & 1) && value[i] == value[j] ? 1u << j : 0;
       to[i] = same;
     }
   });
@@ -315,11 +255,11 @@ template <class T>
 const Op* run_match_all(Warp& warp, const Op* op) {
   T value[kWarpSize];
   std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
-  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
+  bool here = for_each_group(warp, op, value, sizeof(T), [&](uint32_t group, uint32_t members) {
     bool same = true;
     for (uint32_t i = 0; i < kWarpSize; ++i)
-      same &= !(group >> i & 1) || value[i] == value[first_lane(group)];
-    put(warp, op->d, group, same ? group : 0);
+      same &= !(members >> i & 1) || value[i] == value[first_member(members)];
+    put(warp, op->d, group, same ? members : 0);
     put_predicate(warp, op->c, group, same ? kFullMask : 0);
   });
   return here ? op + 1 : nullptr;
@@ -336,9 +276,9 @@ enum Reduction : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor };
 
 template <class T>
 uint32_t reduced(const T* value, uint32_t group, uint8_t reduction) {
-  uint32_t total = static_cast<uint32_t>(value[first_lane(group)]);
+  uint32_t total = static_cast<uint32_t>(value[first_member(group)]);
   for (uint32_t rest = group & (group - 1); rest; rest &= rest - 1) {
-    T v = value[first_lane(rest)];
+    T v = value[first_member(rest)];
     T t = static_cast<T>(total);
     switch (reduction) {
       case kAdd:
@@ -367,16 +307,17 @@ template <class T>
 const Op* run_reduce(Warp& warp, const Op* op) {
   T value[kWarpSize];
   std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
-  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
-    put(warp, op->d, group, reduced(value, group, op->x));
+  bool here = for_each_group(warp, op, value, sizeof(T), [&](uint32_t group, uint32_t members) {
+    put(warp, op->d, group, reduced(value, members, op->x));
   });
   return here ? op + 1 : nullptr;
 }
 
 const Op* run_elect(Warp& warp, const Op* op) {
-  bool here = for_each_group(warp, op, op->b, [&](uint32_t group) {
-    put(warp, op->d, group, first_lane(group));
-    put_predicate(warp, op->c, group, 1u << first_lane(group));
+  uint32_t nothing = 0;
+  bool here = for_each_group(warp, op, &nothing, 0, [&](uint32_t group, uint32_t members) {
+    put(warp, op->d, group, first_member(members));
+    put_predicate(warp, op->c, group, 1u << first_member(members));
   });
   return here ? op + 1 : nullptr;
 }
