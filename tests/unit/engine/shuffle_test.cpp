@@ -238,6 +238,29 @@ TEST(WarpBarrier, WaitsForTheMembersOfEveryLane) {
       [](uint32_t lane, uint32_t word) { return word ? 0 : (lane ^ 8) + 50; });
 }
 
+// Some of the lower half wait for what the upper one does behind its own meeting: it does not wait
+// for them.
+TEST(WarpBarrier, LetsGroupsPassThatAreComplete) {
+  setenv("KILN_ENGINE_STEP_LIMIT", "10000000", 1);
+  for (const char* meet : {"bar.warp.sync %r12;", "vote.sync.ballot.b32 %r13, %p1, %r12;"}) {
+    expect_meeting(
+        kernel_text(
+            "u64 out",
+            ".shared .align 4 .b8 x[4];" + std::string(kBeforeMeeting) +
+                "mov.u32 %r6, 0; st.shared.u32 [x], %r6; bar.warp.sync -1;"
+                "setp.lt.u32 %p1, %r1, 16; selp.b32 %r12, 0xffff, 0xffff0000, %p1;"
+                "setp.lt.u32 %p2, %r1, 8; @!%p2 bra B;\n"
+                "L: ld.volatile.shared.u32 %r6, [x]; setp.eq.u32 %p3, %r6, 0; @%p3 bra L;\n"
+                "B: " +
+                meet + "@%p1 bra END; mov.u32 %r6, 9; st.volatile.shared.u32 [x], %r6; bra END;\n" +
+                kBehindMeeting),
+        [](uint32_t lane, uint32_t word) -> uint32_t {
+          return word == 0 && (lane < 8 || lane >= 16) ? 9 : 0;
+        });
+  }
+  unsetenv("KILN_ENGINE_STEP_LIMIT");
+}
+
 TEST(Match, IsOneForLanesThatComeToItAtSeveralPlaces) {
   expect_meeting(
       kernel_text("u64 out",

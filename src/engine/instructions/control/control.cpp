@@ -398,9 +398,15 @@ namespace {
 
 const Op* run_warp_barrier(Warp& warp, const Op* op) {
   const uint32_t* members = warp.lanes<uint32_t>(op->a);
-  if (!warp.all_here(op, named_by(warp, members).any)) return nullptr;
-  if (warp.block->sync_sink) [[unlikely]]
-    deliver_groups(warp, op, SyncKind::Warp, members);
+  const auto pass = [&] {
+    if (warp.block->sync_sink) [[unlikely]]
+      deliver_groups(warp, op, SyncKind::Warp, members);
+  };
+  const auto [any, all] = named_by(warp, members);
+  if (const uint32_t ready = any != all ? ready_lanes(warp, any, members) : 0) [[unlikely]]
+    return run_ready(warp, op, ready, pass);
+  if (!warp.all_here(op, any)) return nullptr;
+  pass();
   return op + 1;
 }
 

@@ -333,21 +333,18 @@ namespace {
 
 template <bool kMax, bool kNan>
 const Op* run_reduce_floats(Warp& warp, const Op* op) {
-  float value[kWarpSize], result[kWarpSize];
+  float value[kWarpSize];
   std::memcpy(value, warp.lanes<float>(op->a), sizeof value);
-  std::memcpy(result, warp.lanes<float>(op->d), sizeof result);
   const auto ready = [&](uint32_t lane) { return op->x ? std::fabs(value[lane]) : value[lane]; };
   const auto reduce = [&](uint32_t group, uint32_t members) {
     float total = ready(first_member(members));
     for (uint32_t rest = members & (members - 1); rest; rest &= rest - 1)
       total = extreme<kMax, kNan>(total, ready(first_member(rest)));
     for (uint32_t i = 0; i < kWarpSize; ++i) {
-      if (group >> i & 1) result[i] = canonical(total);
+      if (group >> i & 1) warp.lanes<float>(op->d)[i] = canonical(total);
     }
   };
-  if (!for_each_group(warp, op, value, sizeof(float), reduce)) return nullptr;
-  warp.put(op->d, result);
-  return op + 1;
+  return run_groups(warp, op, value, sizeof(float), reduce);
 }
 
 }  // namespace

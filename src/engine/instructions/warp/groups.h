@@ -27,32 +27,63 @@ inline Named named_by(const Warp& warp, const uint32_t* named) {
   return out;
 }
 
+// Lanes that name the same as each other, each such set once.
+template <class F>
+void for_each_set(uint32_t lanes, const uint32_t* named, F&& f) {
+  for (uint32_t rest = lanes; rest;) {
+    const uint32_t members = named[first_member(rest)];
+    uint32_t group = 0;
+    for (uint32_t i = 0; i < kWarpSize; ++i)
+      group |= (rest >> i & 1) && named[i] == members ? 1u << i : 0;
+    f(group, members);
+    rest &= ~group;
+  }
+}
+
+// Of lanes that name different members, some of whom are not here yet: those whose own all are.
+// They do not wait for the others', which may in turn wait for them.
+inline uint32_t ready_lanes(const Warp& warp, uint32_t any, const uint32_t* named) {
+  if (warp.pass_sync || (any & warp.alive & ~warp.mask) == 0) return 0;
+  uint32_t ready = 0;
+  for_each_set(warp.mask, named, [&](uint32_t group, uint32_t members) {
+    ready |= (members & warp.alive & ~warp.mask) == 0 ? group : 0;
+  });
+  return ready;
+}
+
+// Runs f() for these lanes alone; the others come to the Op again. Returns what its handler
+// returns.
+template <class F>
+const Op* run_ready(Warp& warp, const Op* op, uint32_t ready, F&& f) {
+  const uint32_t all = warp.mask;
+  warp.mask = ready;
+  f();
+  warp.mask = all;
+  return warp.diverge(op + 1, ready, op);
+}
+
 // Runs f(group, members) for each set of active lanes that name the same: `group` get the result,
 // `members` are those and the lanes that have come to the same exchange at another place, whose
-// values are among `values` then (Warp::all_here). False: some members are not here yet.
+// values are among `values` then (Warp::all_here). Returns what the handler returns.
 template <class F>
-bool for_each_group(Warp& warp, const Op* op, void* values, uint32_t bytes, F&& f) {
+const Op* run_groups(Warp& warp, const Op* op, void* values, uint32_t bytes, F&& f) {
   const uint32_t* named = warp.lanes<uint32_t>(op->b);
   const auto [any, all] = named_by(warp, named);
+  if (const uint32_t ready = any != all ? ready_lanes(warp, any, named) : 0) [[unlikely]]
+    return run_ready(warp, op, ready, [&] { run_groups(warp, op, values, bytes, f); });
   uint32_t away;
-  if (!warp.all_here(op, any, values, bytes, &away)) return false;
+  if (!warp.all_here(op, any, values, bytes, &away)) return nullptr;
   if (warp.block->sync_sink) [[unlikely]]
     deliver_groups(warp, op, SyncKind::Exchange, named);
   if (any == all) {
     // A mask that names none of the lanes that run this is undefined in PTX: their registers stay
     // as they are.
     if (const uint32_t group = any & warp.mask) f(group, group | away);
-    return true;
+    return op + 1;
   }
-  for (uint32_t rest = warp.mask; rest;) {
-    const uint32_t members = named[first_member(rest)];
-    uint32_t group = 0;
-    for (uint32_t i = 0; i < kWarpSize; ++i)
-      group |= (rest >> i & 1) && named[i] == members ? 1u << i : 0;
-    f(group, group | (away & members));
-    rest &= ~group;
-  }
-  return true;
+  for_each_set(warp.mask, named,
+               [&](uint32_t group, uint32_t members) { f(group, group | (away & members)); });
+  return op + 1;
 }
 
 }  // namespace kiln::engine

@@ -218,27 +218,25 @@ const Op* run_shuffle(Warp& warp, const Op* op) {
 // op->x: 0 all, 1 any, 2 uni.
 const Op* run_vote(Warp& warp, const Op* op) {
   uint32_t votes = warp.predicate(op->a);
-  bool here = for_each_group(warp, op, &votes, 0, [&](uint32_t group, uint32_t members) {
+  return run_groups(warp, op, &votes, 0, [&](uint32_t group, uint32_t members) {
     const uint32_t yes = votes & members;
     bool holds = op->x == 0 ? yes == members : op->x == 1 ? yes != 0 : (yes == 0 || yes == members);
     put_predicate(warp, op->d, group, holds ? kFullMask : 0);
   });
-  return here ? op + 1 : nullptr;
 }
 
 const Op* run_ballot(Warp& warp, const Op* op) {
   uint32_t votes = warp.predicate(op->a);
-  bool here = for_each_group(warp, op, &votes, 0, [&](uint32_t group, uint32_t members) {
+  return run_groups(warp, op, &votes, 0, [&](uint32_t group, uint32_t members) {
     put(warp, op->d, group, votes & members);
   });
-  return here ? op + 1 : nullptr;
 }
 
 template <class T>
 const Op* run_match_any(Warp& warp, const Op* op) {
   T value[kWarpSize];
   std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
-  bool here = for_each_group(warp, op, value, sizeof(T), [&](uint32_t group, uint32_t members) {
+  return run_groups(warp, op, value, sizeof(T), [&](uint32_t group, uint32_t members) {
     uint32_t* to = warp.lanes<uint32_t>(op->d);
     for (uint32_t i = 0; i < kWarpSize; ++i) {
       if (!(group >> i & 1)) continue;
@@ -248,21 +246,19 @@ const Op* run_match_any(Warp& warp, const Op* op) {
       to[i] = same;
     }
   });
-  return here ? op + 1 : nullptr;
 }
 
 template <class T>
 const Op* run_match_all(Warp& warp, const Op* op) {
   T value[kWarpSize];
   std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
-  bool here = for_each_group(warp, op, value, sizeof(T), [&](uint32_t group, uint32_t members) {
+  return run_groups(warp, op, value, sizeof(T), [&](uint32_t group, uint32_t members) {
     bool same = true;
     for (uint32_t i = 0; i < kWarpSize; ++i)
       same &= !(members >> i & 1) || value[i] == value[first_member(members)];
     put(warp, op->d, group, same ? members : 0);
     put_predicate(warp, op->c, group, same ? kFullMask : 0);
   });
-  return here ? op + 1 : nullptr;
 }
 
 const Op* run_active_mask(Warp& warp, const Op* op) {
@@ -307,19 +303,17 @@ template <class T>
 const Op* run_reduce(Warp& warp, const Op* op) {
   T value[kWarpSize];
   std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
-  bool here = for_each_group(warp, op, value, sizeof(T), [&](uint32_t group, uint32_t members) {
+  return run_groups(warp, op, value, sizeof(T), [&](uint32_t group, uint32_t members) {
     put(warp, op->d, group, reduced(value, members, op->x));
   });
-  return here ? op + 1 : nullptr;
 }
 
 const Op* run_elect(Warp& warp, const Op* op) {
   uint32_t nothing = 0;
-  bool here = for_each_group(warp, op, &nothing, 0, [&](uint32_t group, uint32_t members) {
+  return run_groups(warp, op, &nothing, 0, [&](uint32_t group, uint32_t members) {
     put(warp, op->d, group, first_member(members));
     put_predicate(warp, op->c, group, 1u << first_member(members));
   });
-  return here ? op + 1 : nullptr;
 }
 
 }  // namespace
