@@ -103,6 +103,60 @@ bool Emitter::wide_float(const Step& step, uint32_t s) {
   return true;
 }
 
+// f32 by way of f64, which has no subnormals of f32: 53 bits are enough for a product to be exact,
+// and for a quotient or a root to be rounded once; a fused sum is rounded to odd (see below).
+bool Emitter::by_way_of_double(Does does, const Reg& to, const std::array<Reg, 3>& from,
+                               uint32_t operands) {
+  constexpr Number kType = Number::F64;
+  if (does != Does::Mul && does != Does::Mad && does != Does::Divide && does != Does::Root &&
+      does != Does::Reciprocal)
+    return false;
+  const std::array<Reg, 2> halves{t_.vector(), t_.vector()};
+  for (const bool high : {false, true}) {
+    const Target::Mark mark = t_.mark();
+    const Reg& half = halves[high];
+    std::array<Reg, 3> wide;
+    for (uint32_t k = 0; k < operands; ++k) {
+      wide[k] = t_.vector();
+      t_.to_double(Number::F32, high, wide[k], from[k]);
+    }
+    if (does == Does::Mad) {
+      t_.binary(Does::Mul, kType, wide[0], wide[0], wide[1]);
+      wide_sum_to_odd(half, wide[0], wide[2]);
+    } else if (does == Does::Reciprocal) {
+      t_.constant(half, 0x3ff0000000000000u, 8);
+      t_.binary(Does::Divide, kType, half, half, wide[0]);
+    } else {
+      const bool done = operands == 1 ? t_.unary(does, kType, half, wide[0])
+                                      : t_.binary(does, kType, half, wide[0], wide[1]);
+      if (!done) return false;
+    }
+    t_.release(mark);
+  }
+  return t_.from_double(Number::F32, to, halves[0], halves[1]);
+}
+
+// As sum_to_odd(), of a product that is exact.
+void Emitter::wide_sum_to_odd(const Reg& to, const Reg& product, const Reg& addend) {
+  constexpr Number kType = Number::F64;
+  const Reg sum = t_.vector(), seen = t_.vector(), error = t_.vector(), zero = t_.vector();
+  t_.binary(Does::Add, kType, sum, product, addend);
+  t_.binary(Does::Sub, kType, seen, sum, product);
+  t_.binary(Does::Sub, kType, error, sum, seen);
+  t_.binary(Does::Sub, kType, error, product, error);
+  t_.binary(Does::Sub, kType, seen, addend, seen);
+  t_.binary(Does::Add, kType, error, error, seen);
+  t_.constant(zero, 0, 8);
+  const Reg lost = seen;
+  t_.compare(Comparison::Ne, kType, lost, error, zero);
+  t_.binary(Does::Xor, Number::U64, error, error, sum);
+  t_.compare(Comparison::Lt, Number::S64, error, error, zero);
+  t_.binary(Does::And, Number::U64, error, error, lost);
+  t_.shift(Does::ShiftRight, Number::U64, lost, lost, 63);
+  t_.binary(Does::Add, Number::U64, to, sum, error);
+  t_.binary(Does::Or, Number::U64, to, to, lost);
+}
+
 // Floats of 16 bits, by way of f32: 24 bits are enough for sums and products of 11 to be rounded
 // once. Of a fused sum the product is exact, and its sum is rounded to odd: where something is
 // lost, the last bit is set, so that the second rounding knows of it.

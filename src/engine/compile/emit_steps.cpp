@@ -391,10 +391,13 @@ bool Emitter::float_step(const Step& step, uint32_t s, const Reg& to) {
                             : vector_of(*from, s, 0);
   };
   const Reg a = operand(step.a);
-  const bool done = operands == 1 ? t_.unary(does, m.type, to, a)
-                    : operands == 2
-                        ? t_.binary(does, m.type, to, a, operand(step.b))
-                        : t_.ternary(does, m.type, to, a, operand(step.b), operand(step.c));
+  const Reg b = operands > 1 ? operand(step.b) : Reg(), c = operands > 2 ? operand(step.c) : Reg();
+  const bool by_double =
+      plan_.by_double && !rounds && by_way_of_double(does, to, {a, b, c}, operands);
+  const bool done = by_double       ? true
+                    : operands == 1 ? t_.unary(does, m.type, to, a)
+                    : operands == 2 ? t_.binary(does, m.type, to, a, b)
+                                    : t_.ternary(does, m.type, to, a, b, c);
   if (flushes) t_.flush(to, to);
   if (saturates) t_.unary(Does::Saturate, m.type, to, to);
   return done;

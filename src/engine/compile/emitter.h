@@ -135,6 +135,9 @@ class Emitter {
   void mul_wide(const Step& step, uint32_t strip, uint32_t half, const Reg& to);
   bool compare(const Step& step, uint32_t strip);
   bool float_step(const Step& step, uint32_t strip, const Reg& to);
+  bool by_way_of_double(Does does, const Reg& to, const std::array<Reg, 3>& from,
+                        uint32_t operands);
+  void wide_sum_to_odd(const Reg& to, const Reg& product, const Reg& addend);
   Reg flushed_of(uint32_t variable, uint32_t strip);
   void check_widening(const Step& step, bool is_signed);
   struct Ends {

@@ -18,6 +18,7 @@ struct CompiledFacts {
   uint64_t entered = 0;    // how often warps came to compiled ones
   uint64_t missed = 0;     // of those, interpreted after all
   uint64_t masked = 0;     // of those that were not: with some lanes alone
+  uint64_t by_double = 0;  // of all: by code that computes f32 by way of f64
   uint64_t compiling_ns = 0;
   uint64_t code_bytes = 0;
   uint32_t refused = 0;  // stretches for which the system gave no executable memory

@@ -483,9 +483,9 @@ uint64_t number_of(const Plan& plan) {
     out ^= out >> 32;
   };
   add(uint64_t{plan.local_stride} << 16 | uint64_t{plan.header_rows} << 8 | plan.row_lanes);
-  add(plan.steps.size() << 8 | uint64_t{plan.some} << 6 | uint64_t{plan.apart} << 5 |
-      uint64_t{plan.masked} << 4 | uint64_t{plan.memory_decides} << 3 | uint64_t{plan.calls} << 2 |
-      uint64_t{plan.lanes_decide} << 1 | uint64_t{plan.whole});
+  add(plan.steps.size() << 8 | uint64_t{plan.by_double} << 7 | uint64_t{plan.some} << 6 |
+      uint64_t{plan.apart} << 5 | uint64_t{plan.masked} << 4 | uint64_t{plan.memory_decides} << 3 |
+      uint64_t{plan.calls} << 2 | uint64_t{plan.lanes_decide} << 1 | uint64_t{plan.whole});
   for (const Variable& v : plan.variables) {
     add(uint64_t{v.slot} << 32 | static_cast<uint64_t>(v.in) << 24 |
         static_cast<uint64_t>(v.kept) << 16 | uint64_t{v.held} << 3 | uint64_t{v.blended} << 2 |

@@ -76,6 +76,14 @@ constexpr bool kExchangesLanes = true;
 constexpr bool kExchangesLanes = false;
 #endif
 
+// Does f32 arithmetic take a hundred times as long where a value is subnormal? That of f64 does
+// not, of the same values, and neither do conversions.
+#if defined(__x86_64__)
+constexpr bool kSubnormalsAreSlow = true;
+#else
+constexpr bool kSubnormalsAreSlow = false;
+#endif
+
 // One Op of the phase.
 struct Step {
   uint32_t index = 0;
@@ -159,6 +167,7 @@ struct Plan {
   // The same of any phase: lanes go apart at branches and meet again (emit_masks.cpp). `some`: the
   // others may have no memory where base and step lead to.
   bool apart = false, some = false;
+  bool by_double = false;  // as of Taken
 };
 
 // What the code may take for granted.
@@ -167,8 +176,9 @@ struct Taken {
   // That scalars that steps are multiplied by stay the same, that base and step is never clamped,
   // and that all lanes agree where it is compared.
   bool steps_hold = false;
-  bool all_lanes = true;  // that all lanes run
-  bool apart = false;     // nothing: lanes may go apart
+  bool all_lanes = true;   // that all lanes run
+  bool apart = false;      // nothing: lanes may go apart
+  bool by_double = false;  // f32 is computed by way of f64, for its values are subnormal
 };
 // Plans of one phase with the same number make the same code.
 uint64_t number_of(const Plan& plan);

@@ -19,6 +19,7 @@ class Planner {
     plan_.phase = phase;
     plan_.masked = masked;
     plan_.apart = taken.apart;
+    plan_.by_double = taken.by_double;
     plan_.some = taken.apart && !taken.all_lanes;
     plan_.whole = flow.is_whole(phase);
     plan_.meets = flow.meets(phase);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <ctime>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -76,6 +77,108 @@ uint32_t count_entry(Compiled& compiled) {
     stretch.goes_apart.store(true, std::memory_order_relaxed);
 }
 
+#if defined(__x86_64__)
+// An operand was subnormal, or a result and not exact.
+constexpr uint32_t kSawSubnormals = 0x12;
+bool has_seen_subnormals() { return (__builtin_ia32_stmxcsr() & kSawSubnormals) != 0; }
+void forget_subnormals() { __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() & ~kSawSubnormals); }
+uint64_t ticks() { return __builtin_ia32_rdtsc(); }
+#else
+bool has_seen_subnormals() { return false; }
+void forget_subnormals() {}
+uint64_t ticks() { return 0; }
+#endif
+
+Stretch& plain_of(Stretch& stretch) { return stretch.plain ? *stretch.plain : stretch; }
+
+using Mode = Subnormals::Mode;
+constexpr uint32_t kLookEvery = 64;
+constexpr uint32_t kTimed = 8, kUnseen = 16;
+
+void set_mode(Stretch& stretch, Mode mode) {
+  Subnormals& here = stretch.subnormals;
+  if (mode != Mode::Plain && !stretch.by_double) {
+    stretch.by_double = std::make_unique<Stretch>(stretch);
+    here.has_double.store(true, std::memory_order_release);
+  }
+  here.count = 0;
+  here.mode.store(mode, std::memory_order_release);
+}
+
+// After an entry now and then, and where a turn is over.
+[[gnu::cold, gnu::noinline]] void look_for_subnormals(Stretch& entered, const Warp& warp) noexcept {
+  Stretch& stretch = plain_of(entered);
+  Subnormals& here = stretch.subnormals;
+  const std::unique_lock lock(here.mutex, std::try_to_lock);
+  const Mode mode = here.mode.load(std::memory_order_relaxed);
+  if (!lock || mode == Mode::TimesPlain || mode == Mode::TimesDouble) return;
+  const bool seen = has_seen_subnormals();
+  if (seen) forget_subnormals();
+  try {
+    switch (mode) {
+      case Mode::Plain:
+        if (here.rest && here.rest--) return;
+        here.count = seen ? here.count + 1 : 0;
+        if (seen && warp.block->grid->settings.compile_after == 0) {  // a test
+          set_mode(stretch, Mode::Double);
+        } else if (here.count > 1) {
+          here.least[0] = here.least[1] = std::numeric_limits<double>::max();
+          set_mode(stretch, Mode::TimesPlain);
+        }
+        return;
+      case Mode::Double:
+        here.count = seen ? 0 : here.count + 1;
+        if (here.count > kUnseen) set_mode(stretch, Mode::Plain);
+        return;
+      default:
+        return;
+    }
+  } catch (...) {
+    // No memory for another one.
+  }
+}
+
+// Of one entry.
+class Timed {
+ public:
+  Timed(Stretch& entered, const Warp& warp)
+      : stretch_(entered), warp_(warp), begin_(ticks()), steps_(warp.steps) {
+    forget_subnormals();
+  }
+  ~Timed() { end(); }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  void end() noexcept;
+
+  Stretch& stretch_;
+  const Warp& warp_;
+  uint64_t begin_, steps_;
+};
+
+void Timed::end() noexcept {
+  const auto time = static_cast<double>(ticks() - begin_);
+  const bool seen = has_seen_subnormals(), is_double = stretch_.plain != nullptr;
+  Stretch& stretch = plain_of(stretch_);
+  Subnormals& here = stretch.subnormals;
+  const std::unique_lock lock(here.mutex, std::try_to_lock);
+  const Mode mode = here.mode.load(std::memory_order_relaxed);
+  if (!lock || mode != (is_double ? Mode::TimesDouble : Mode::TimesPlain)) return;
+  try {
+    if (seen)
+      here.least[is_double] =
+          std::min(here.least[is_double], time / static_cast<double>(warp_.steps - steps_ + 1));
+    if (++here.count < kTimed) return;
+    if (!is_double && seen) return set_mode(stretch, Mode::TimesDouble);
+    const bool pays = is_double && here.least[1] < here.least[0] * 0.8;
+    if (!pays) here.rest = uint32_t{64} << std::min(here.failed++, 14u);
+    set_mode(stretch, pays ? Mode::Double : Mode::Plain);
+  } catch (...) {
+    here.mode.store(Mode::Plain, std::memory_order_relaxed);
+  }
+}
+
 const Op* left_by(Stretch& stretch, const Compiled& compiled, uint32_t exit, Warp& warp,
                   uint64_t left, uint64_t ran) {
   if (compiled.ways[exit - 1].disagrees) [[unlikely]]
@@ -83,7 +186,9 @@ const Op* left_by(Stretch& stretch, const Compiled& compiled, uint32_t exit, War
   warp.turn = static_cast<int32_t>(left);
   warp.steps += ran;
   const Compiled::Way& way = compiled.ways[exit - 1];
-  return way.backward ? warp.yield(way.next) : way.next;
+  if (!way.backward) return way.next;
+  if (kSubnormalsAreSlow) look_for_subnormals(stretch, warp);
+  return warp.yield(way.next);
 }
 
 // All warps of it, from the first to the last, and they have ended.
@@ -146,6 +251,8 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
   if (exit == 0) [[unlikely]]
     return nullptr;
   *done = true;
+  if (kSubnormalsAreSlow && count % kLookEvery == 0) [[unlikely]]
+    look_for_subnormals(stretch, warp);
   return left_by(stretch, compiled, exit, warp, pass.budget, pass.ran);
 }
 
@@ -173,6 +280,7 @@ const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   if (exit == 0 || compiled.ways[exit - 1].early) note_miss(stretch, compiled, count);
   if (exit == 0) return nullptr;
   *done = true;
+  if (kSubnormalsAreSlow && count % kLookEvery == 0) look_for_subnormals(stretch, warp);
   if (compiled.made->apart) return left_apart(stretch, compiled, exit, warp, entry);
   return left_by(stretch, compiled, exit, warp, entry.left, entry.ran);
 }
@@ -400,10 +508,7 @@ class Behind {
   uint64_t table_[kMostWords];
 };
 
-}  // namespace
-
-const Op* run_stretch(Warp& warp, const Op* op) {
-  Stretch& stretch = *static_cast<Stretch*>(const_cast<void*>(op->data));
+[[gnu::always_inline]] inline const Op* run_whole(Stretch& stretch, const Op* op, Warp& warp) {
   const Op* next = run_as(stretch, op, warp);
   if (!next || next->run != &run_barrier || warp.mask != kFullMask) return next;
   const Op* behind = run_barrier(warp, next);
@@ -411,6 +516,26 @@ const Op* run_stretch(Warp& warp, const Op* op) {
       !warp.block->grid->settings.schedule)
     Behind(stretch, op, next, warp).run();
   return behind;
+}
+
+[[gnu::noinline]] const Op* run_subnormal(Stretch& plain, Mode mode, const Op* op, Warp& warp) {
+  // Tests run both.
+  const bool alternates =
+      mode == Mode::Double && warp.index % 2 == 0 && warp.block->grid->settings.compile_after == 0;
+  Stretch& stretch = mode == Mode::TimesPlain || alternates ? plain : *plain.by_double;
+  std::optional<Timed> timed;
+  if (mode != Mode::Double) timed.emplace(stretch, warp);
+  return run_whole(stretch, op, warp);
+}
+
+}  // namespace
+
+const Op* run_stretch(Warp& warp, const Op* op) {
+  Stretch& stretch = *static_cast<Stretch*>(const_cast<void*>(op->data));
+  const Mode mode = stretch.subnormals.mode.load(std::memory_order_acquire);
+  if (mode != Mode::Plain) [[unlikely]]
+    return run_subnormal(stretch, mode, op, warp);
+  return run_whole(stretch, op, warp);
 }
 
 }  // namespace kiln::engine

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "engine/compile/emit.h"
@@ -44,6 +45,20 @@ struct Compiled {
   std::vector<StandInSlot> stand_ins;
 };
 
+// Values that become smaller and smaller end as subnormal ones, and where they are slow, code that
+// goes by way of f64 may be ten times as fast; elsewhere it takes longer. So it is tried, and
+// timed, once the CPU says that it has met some.
+struct Subnormals {
+  enum class Mode : uint8_t { Plain, TimesPlain, TimesDouble, Double };
+  std::atomic<Mode> mode{Mode::Plain};
+  std::atomic<bool> has_double{false};
+  std::mutex mutex;    // of what follows
+  uint32_t count = 0;  // looks, or entries that were timed
+  uint32_t rest = 0;   // looks to be left out
+  uint32_t failed = 0;
+  double least[2] = {};  // time of a step: plain, by way of f64
+};
+
 struct Stretch {
   Tiers* tiers = nullptr;
   Phase phase;
@@ -62,6 +77,9 @@ struct Stretch {
   std::atomic<uint32_t> disagreed{0};   // how often lanes did, in code that leaves then
   std::atomic<bool> goes_apart{false};  // they often do: such code comes first
   std::atomic<bool> is_short{false};    // too short for such code
+  Subnormals subnormals;
+  std::unique_ptr<Stretch> by_double;  // if subnormals.has_double
+  Stretch* plain = nullptr;            // of which this is the one by way of f64
 
   Stretch() {
     versions[0].taken.steps_hold = true;
@@ -70,6 +88,15 @@ struct Stretch {
     stood_in.stands_in = true;
     apart.taken.patterns = apart.taken.all_lanes = false;
     apart.taken.apart = apart_all.taken.apart = true;
+  }
+  explicit Stretch(Stretch& of) : Stretch() {
+    tiers = of.tiers;
+    phase = of.phase;
+    branches_first = of.branches_first;
+    plain = &of;
+    for (Compiled* each :
+         {&versions[0], &versions[1], &versions[2], &some, &stood_in, &apart_all, &apart})
+      each->taken.by_double = true;
   }
 };
 

@@ -108,14 +108,21 @@ CompiledFacts Tiers::facts() const {
       out.compiling_ns += each.compiling_ns.load();
       out.code_bytes += each.code_bytes.load();
     };
-    for (const Compiled& each : stretch->versions) {
-      add(each);
-      is_off &= each.state.load(std::memory_order_acquire) != Compiled::State::Ready;
-    }
-    for (const Compiled* each :
-         {&stretch->some, &stretch->stood_in, &stretch->apart_all, &stretch->apart}) {
-      add(*each);
-      out.masked += each->entered.load() - each->missed.load();
+    const auto add_all = [&](const Stretch& of) {
+      for (const Compiled& each : of.versions) {
+        add(each);
+        is_off &= each.state.load(std::memory_order_acquire) != Compiled::State::Ready;
+      }
+      for (const Compiled* each : {&of.some, &of.stood_in, &of.apart_all, &of.apart}) {
+        add(*each);
+        out.masked += each->entered.load() - each->missed.load();
+      }
+    };
+    add_all(*stretch);
+    if (stretch->subnormals.has_double.load(std::memory_order_acquire)) {
+      const uint64_t before = out.entered;
+      add_all(*stretch->by_double);
+      out.by_double += out.entered - before;
     }
     out.compiled += has_code;
     out.refused += is_refused;

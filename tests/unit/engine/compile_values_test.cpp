@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "compile_case.h"
+#include "engine/compile/plan.h"
 
 namespace kiln::engine {
 namespace {
@@ -476,6 +477,47 @@ TEST(CompiledValues, IndicesThatAreOutside) {
   const Ran compiled = run_compiled(text, {64, 1, 1}, 0, "always", 1);
   EXPECT_EQ(compiled.text, run_compiled(text, {64, 1, 1}, 0, "0", 1).text);
   EXPECT_FALSE(compiled.text.empty());
+}
+
+// Operands and results that are subnormal, and some that are not: once the CPU says so, f32 is
+// computed by way of f64, where results are as near to the middle of two others as they can be.
+TEST(CompiledValues, SubnormalsByWayOfDouble) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      kBegin +
+          "mov.u32 %r10, 0; mov.u32 %r11, 0;\n"
+          "L: ld.global.u32 %r12, [%rd4]; ld.global.u32 %r13, [%rd4+256];"
+          "ld.global.u32 %r14, [%rd4+512];"
+          "and.b32 %r15, %r12, -2113929217; mov.b32 %f1, %r15;"  // up to 2^-122
+          "and.b32 %r16, %r13, -1082130433; mov.b32 %f2, %r16;"  // up to 2^1
+          "shr.u32 %r17, %r14, 9; mul.lo.u32 %r17, %r17, %r13; and.b32 %r17, %r17, -2105540609;"
+          "mov.b32 %f3, %r17; or.b32 %r18, %r16, 1056964608; mov.b32 %f10, %r18;"
+          "mul.rn.f32 %f4, %f1, %f2; fma.rn.f32 %f5, %f1, %f2, %f3; fma.rn.f32 %f6, %f2, %f10, %f3;"
+          "fma.rn.f32 %f7, %f1, %f10, %f1; div.rn.f32 %f8, %f1, %f10; sqrt.rn.f32 %f9, %f1;"
+          "rcp.rn.f32 %f11, %f3; div.rn.f32 %f12, %f2, %f3; mul.ftz.f32 %f13, %f1, %f10;"
+          "fma.rn.sat.f32 %f14, %f1, %f2, %f10;"
+          // 1 + 2^-23 and (2^-24 - 2^-54), of either sign: f64 has no room for the last bit
+          "and.b32 %r20, %r12, -2147483648; or.b32 %r21, %r20, 0x3f800001; mov.b32 %f15, %r21;"
+          "and.b32 %r22, %r13, -2147483648; or.b32 %r22, %r22, 0x39800100; mov.b32 %f16, %r22;"
+          "mov.f32 %f17, 0f397ffe00; fma.rn.f32 %f15, %f16, %f17, %f15;\n" +
+          [] {
+            std::string all;
+            for (uint32_t i = 4; i <= 15; ++i) {
+              if (i == 10) continue;
+              all += fmt::format("mov.b32 %r19, %f{}; mad.lo.u32 %r10, %r10, 31, %r19;\n", i);
+            }
+            return all;
+          }() +
+          "add.s64 %rd4, %rd4, 4; add.u32 %r11, %r11, 1; setp.lt.u32 %p1, %r11, 40; @%p1 bra L;\n"
+          "st.global.u32 [%rd6], %r10;");
+  setenv("KILN_ENGINE_THREADS", "1", 1);
+  for (uint32_t seed = 1; seed <= 30; ++seed) {
+    const Ran compiled = run_compiled(text, {128, 1, 1}, 0, "always", seed);
+    EXPECT_EQ(compiled.text, "");
+    EXPECT_EQ(compiled.out, run_compiled(text, {128, 1, 1}, 0, "0", seed).out) << seed;
+    if (compiles() && kSubnormalsAreSlow) EXPECT_GE(compiled.facts.by_double, 4u);
+  }
+  unsetenv("KILN_ENGINE_THREADS");
 }
 
 // One after the other on a thread: each writes its own numbers.
