@@ -18,6 +18,7 @@ constexpr double kStep = 9;           // an Op, compiled
 constexpr double kScalar = 12;        // interpreted: an Op on scalars,
 constexpr double kLanes = 48;         // on lanes,
 constexpr double kShuffle = 250;      // a shuffle that is no butterfly,
+constexpr double kVote = 60;          // votes of all lanes,
 constexpr double kApart = 70;         // and more of it where some lanes are elsewhere;
 constexpr double kAccess = 60;        // a load or a store of base and step,
 constexpr double kBranchApart = 200;  // a branch at which lanes go apart,
@@ -71,6 +72,7 @@ double interpreted(const Plan& plan, const Step& step) {
     return step.op.x & kAddressUniform ? kAccess : rows ? kRowsByLanes : kByLanes;
   }
   if (is_parts(step.meaning)) return runs_for_some(plan, step) ? kLanes + kApart : kLanes;
+  if (step.vote != Vote::None) return kVote;
   if (step.exchange) return step.exchange->butterfly() ? kLanes : kShuffle;
   if (plan.apart && (does == Does::BranchIf || does == Does::BranchUnless)) return kBranchApart;
   if (step.op.effect == Effect::Scalar || !step.d || does == Does::Warpwide) return kScalar;
@@ -94,7 +96,7 @@ struct Costs {
     for (const Step& step : plan.steps) {
       interpreted += kiln::engine::interpreted(plan, step);
       each += kStep + gathered(plan, step);
-      if (is_parts(step.meaning) || step.exchange)
+      if (step.meaning.does == Does::Warpwide && !is_called_warpwide(step))
         each += kStep;
       else
         each += kMoved * static_cast<double>(step.reads.size() + step.writes.size());

@@ -470,9 +470,8 @@ bool Emitter::write_steps() {
       if (step.d) {
         if (step.writes.empty()) blend(step, *step.d);
         // A handler that was called has left them where they belong.
-        const bool is_called = step.meaning.does == Does::Warpwide && !step.exchange;
         for (uint32_t to : step.writes) {
-          if (!is_called || is_parts(step.meaning)) blend(step, to);
+          if (!is_called_warpwide(step)) blend(step, to);
         }
         if (!plan_.variables[*step.d].home) splat_base(*step.d);
         write_early(step);

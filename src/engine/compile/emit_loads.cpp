@@ -111,7 +111,8 @@ void Emitter::find_read() {
     }
     for (uint32_t from : step.reads) {
       values_[from].is_wanted = true;
-      const bool is_vector = is_parts(step.meaning) || (step.exchange && from == step.reads[0]);
+      const bool is_vector = is_parts(step.meaning) || step.vote != Vote::None ||
+                             (step.exchange && from == step.reads[0]);
       if (is_vector) values_[from].is_read = values_[from].is_read_as_vector = true;
     }
   }

@@ -3,6 +3,7 @@
 // runs, and begins with scalars and with values of base and step alone, the next warp's values are
 // these with another base: one addition for each, where leaving the code and entering it again
 // would cost more than a short kernel computes. The memory of all these warps is checked at once.
+// And how do the lanes of a warp exchange values, or vote?
 #include <algorithm>
 #include <cstddef>
 
@@ -113,6 +114,105 @@ void Emitter::write_next_warp() {
   t_.jump(first_step_);
   t_.bind(last);
   leave_with({}, {plan_.phase.end, false});
+}
+
+void Emitter::vote(const Step& step) {
+  const uint32_t from = step.reads[0], to = step.writes[0];
+  const bool is_word = plan_.variables[to].kept == Kept::Word;
+  Reg votes = t_.word(), other = t_.word();
+  const Reg one = is_word ? result(to, 0, 0) : t_.word();
+  if (plan_.variables[from].kept == Kept::Word) {
+    t_.word_extend(false, votes, word_of(from));
+  } else {
+    t_.constant_word(votes, 0);
+    for (uint32_t s = 0; s < strips_; ++s)
+      t_.mask_to_bits(votes, vector_of(from, s, 0), s * t_.vector_lanes());
+  }
+  switch (step.vote) {
+    case Vote::All:
+      t_.constant_word(other, kFullMask);
+      t_.word_compare(Comparison::Eq, Number::U32, one, votes, other);
+      break;
+    case Vote::Any:
+      t_.constant_word(other, 0);
+      t_.word_compare(Comparison::Ne, Number::U32, one, votes, other);
+      break;
+    case Vote::Uniform:  // none or all: one more is at most 1
+      t_.word_add(votes, votes, 1);
+      t_.word_extend(false, votes, votes);
+      t_.constant_word(other, 1);
+      t_.word_compare(Comparison::Le, Number::U32, one, votes, other);
+      break;
+    default:
+      t_.copy(one, votes);
+  }
+  for (uint32_t s = 0; !is_word && s < strips_; ++s) t_.splat(result(to, s, 0), one, 4);
+}
+
+// Every lane from the one whose number differs in some bits: within the vectors, and between them.
+List<Reg> Emitter::exchange_bits(const Step& step, uint32_t bits) {
+  const uint32_t lanes = t_.vector_lanes(), from = step.reads[0], to = step.writes[0];
+  List<Reg> moved;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Reg at = bits_of(from, s ^ bits / lanes, 0);
+    moved.push_back(from == to ? t_.vector() : result(to, s, 0));
+    bits % lanes ? t_.exchange(moved.back(), at, bits % lanes) : t_.copy(moved.back(), at);
+  }
+  return moved;
+}
+
+// Every lane from any other. Each vector is brought to the order of the one that it goes to, which
+// is the same for all of them in a shuffle up or down, and the lanes of several are joined.
+List<Reg> Emitter::exchange_any(const Step& step) {
+  const uint32_t lanes = t_.vector_lanes(), from = step.reads[0], to = step.writes[0];
+  const Step::Exchange& how = *step.exchange;
+  // By the numbers of the lanes, four bits each.
+  ListedMap<uint64_t, Reg> orders;
+  ListedMap<std::pair<uint64_t, uint32_t>, Reg> ordered;
+  const auto in_order = [&](uint64_t order, uint32_t strip, const uint8_t* numbers) {
+    Reg& reg = ordered[{order, strip}];
+    if (reg.isValid()) return reg;
+    Reg& by = orders[order];
+    if (!by.isValid()) t_.order(by = t_.vector(), numbers);
+    t_.permute(reg = t_.vector(), bits_of(from, strip, 0), by);
+    return reg;
+  };
+  List<Reg> moved;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Reg end = from == to ? t_.vector() : result(to, s, 0);
+    uint64_t order = 0;
+    for (uint32_t i = 0; i < lanes; ++i)
+      order |= uint64_t{how.from[s * lanes + i] % lanes} << i * 4;
+    const uint32_t kept = ~how.in_range >> s * lanes & ((1u << lanes) - 1);
+    Reg now;
+    const auto add = [&](const Reg& part, uint32_t of) {
+      if (now.isValid()) t_.join(end, now, part, of);
+      now = now.isValid() ? end : part;
+    };
+    if (kept) add(bits_of(from, s, 0), kept);
+    for (uint32_t source = 0; source < strips_; ++source) {
+      uint32_t of = 0;
+      for (uint32_t i = 0; i < lanes; ++i) of |= (how.from[s * lanes + i] / lanes == source) << i;
+      if (of & ~kept) add(in_order(order, source, &how.from[s * lanes]), of & ~kept);
+    }
+    t_.copy(end, now);
+    moved.push_back(end);
+  }
+  return moved;
+}
+
+// All is read before the first is written: it may be the same register.
+void Emitter::exchange(const Step& step) {
+  const uint32_t to = step.writes[0];
+  const std::optional<uint32_t> bits = step.exchange->butterfly();
+  const List<Reg> moved = bits ? exchange_bits(step, *bits) : exchange_any(step);
+  for (uint32_t s = 0; s < strips_ && step.reads[0] == to; ++s) t_.copy(result(to, s, 0), moved[s]);
+  const uint32_t predicate = step.writes[1];
+  if (!plan_.variables[predicate].home && !values_[predicate].is_wanted) return;
+  place_of(predicate, 0, 0);
+  Reg in_range = t_.word();
+  t_.constant_word(in_range, step.exchange->in_range);
+  t_.bits_to_masks(values_[predicate].regs, in_range);
 }
 
 }  // namespace kiln::engine

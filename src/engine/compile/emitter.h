@@ -125,9 +125,6 @@ class Emitter {
   bool on_predicates(const Step& step);
   bool call_handler(const Step& step);
   void call_warpwide(const Step& step);
-  void exchange(const Step& step);
-  List<Reg> exchange_bits(const Step& step, uint32_t bits);
-  List<Reg> exchange_any(const Step& step);
   void put_in_frame(uint32_t variable);
   List<uint32_t> spread_words(const Step& step);
   bool vector_step(const Step& step, uint32_t strip);
@@ -255,6 +252,10 @@ class Emitter {
   bool write_common();
   bool is_read_by_each_warp(uint32_t index) const;
   void write_next_warp();
+  void exchange(const Step& step);
+  void vote(const Step& step);
+  List<Reg> exchange_bits(const Step& step, uint32_t bits);
+  List<Reg> exchange_any(const Step& step);
 
   // emit_stores.cpp
   // Of a store: one register for the first lane, or those of all: two vectors of addresses a strip,

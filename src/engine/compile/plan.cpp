@@ -222,6 +222,7 @@ bool Planner::read_warpwide(Step& step) {
   if (!is_parts(step.meaning) && plan_.masked) return false;
   Touched& touched = touched_;
   touched.reads.clear(), touched.writes.clear(), touched.sources = nullptr;
+  touched.vote = Vote::None;
   step.meaning.touches(step.op, touched);
   const auto slot_of = [](const Touched::Part& part) {
     return part.is_scalar ? Slot::Scalar : part.bytes ? Slot::Lanes : Slot::Predicate;
@@ -239,8 +240,10 @@ bool Planner::read_warpwide(Step& step) {
       step.exchange->in_range = touched.sources(*by, *clamp, step.exchange->from);
     }
   }
-  plan_.exchanges |= step.exchange.has_value();
-  plan_.calls |= !is_parts(step.meaning) && !step.exchange;
+  step.vote = touched.vote;
+  const bool is_called = is_called_warpwide(step);
+  plan_.exchanges |= !is_called && !is_parts(step.meaning);
+  plan_.calls |= is_called;
   for (const Touched::Part& part : touched.writes) {
     auto variable = write(part.slot, slot_of(part), bytes_of_part(part), step.index);
     if (!variable) return false;

@@ -105,6 +105,7 @@ struct Step {
     }
   };
   std::optional<Exchange> exchange;
+  Vote vote = Vote::None;
   Place place;
   uint32_t align = 0;  // of an address: that of all elements together
   // Of a store that a branch leads around: for these lanes, or for the others.
@@ -114,6 +115,12 @@ struct Step {
   // Where the interpreter goes on if a check fails: at the Op, or at the branch around it.
   uint32_t resume = 0;
 };
+
+// Does its handler do it?
+inline bool is_called_warpwide(const Step& step) {
+  return step.meaning.does == Does::Warpwide && !is_parts(step.meaning) && !step.exchange &&
+         step.vote == Vote::None;
+}
 
 inline bool is_branch(const Step& step) {
   const Does does = step.meaning.does;

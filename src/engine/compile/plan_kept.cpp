@@ -406,8 +406,10 @@ bool Planner::infer() {
       if (!step.d || !known(step)) continue;
       if (step.writes.empty() && !infer_step(step, &changed)) return false;
       for (uint32_t to : step.writes) {
-        changed |= plan_.variables[to].kept != Kept::Vector;
-        plan_.variables[to].kept = Kept::Vector;
+        Kept& kept = plan_.variables[to].kept;
+        const bool one = step.vote != Vote::None && (kept == Kept::Unknown || kept == Kept::Word);
+        changed |= kept != (one ? Kept::Word : Kept::Vector);
+        kept = one ? Kept::Word : Kept::Vector;
       }
     }
   }

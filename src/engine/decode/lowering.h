@@ -60,6 +60,11 @@ class Lowering {
   bool source(const ptx::Operand& operand, ptx::Type type, Source* out);
   // The same as 32 lanes of the type's width, whatever it takes.
   bool lanes(const ptx::Operand& operand, ptx::Type type, uint32_t* offset);
+  // Are they this number, in all lanes?
+  bool is_lane_constant(uint32_t offset, uint64_t bits, uint32_t bytes) const {
+    const auto found = lane_constants_.find({bits, bytes});
+    return found != lane_constants_.end() && found->second == offset;
+  }
   bool predicate(const ptx::Operand& operand, uint32_t* offset);
   // The register's own width; 0 for immediates.
   uint32_t register_bytes(const ptx::Operand& operand) const;

@@ -103,6 +103,9 @@ struct OfFloats {
 // As comparisons.h names them.
 enum class Comparison : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
 
+// What becomes of the votes of 32 lanes.
+enum class Vote : uint8_t { None, Ballot, All, Any, Uniform };
+
 // What a handler of Does::Warpwide reads and writes of the frame.
 struct Touched {
   struct Part {
@@ -115,6 +118,7 @@ struct Touched {
   // are in range; the others keep their own value. Reads are the value, the distance and the clamp;
   // writes are the result and whether the lane was in range.
   uint32_t (*sources)(uint32_t by, uint32_t clamp, uint8_t* from) = nullptr;
+  Vote vote = Vote::None;  // reads are the votes, writes the result, which is one for all
 };
 
 // Meaning::lanes of a handler that serves every mix of lanes and scalars: bit k of Op::x says that

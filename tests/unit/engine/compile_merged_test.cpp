@@ -241,6 +241,46 @@ TEST(CompiledMasks, MayBeGoneAround) {
   }
 }
 
+// Votes of all lanes, of some of them, and in a warp that is not whole.
+TEST(CompiledVotes, AreThoseOfTheInterpreter) {
+  for (const char* members : {"-1", "%r28", "0x0000ffff"}) {
+    for (const char* votes : {"%p1", "!%p1", "%p2", "%p3", "!%p3"}) {
+      SCOPED_TRACE(fmt::format("{} {}", members, votes));
+      expect_same_masks(
+          kBeforeMasks +
+          "mov.u32 %r18, 0; mov.u32 %r19, 0; mov.u32 %r28, %r10; sub.u32 %r28, %r28, %r10;"
+          "not.b32 %r28, %r28; bar.sync 0;\n" +
+          fmt::format(
+              "LOOP: add.u32 %r20, %r16, %r19; and.b32 %r21, %r20, 0x30000;"
+              "setp.eq.u32 %p1, %r21, 0; setp.lt.u32 %p2, %r1, 40; setp.lt.u32 %p3, %r19, 30;"
+              "vote.sync.ballot.b32 %r22, {1}, {0}; vote.sync.all.pred %p4, {1}, {0};"
+              "vote.sync.any.pred %p5, {1}, {0}; vote.sync.uni.pred %p6, {1}, {0};"
+              "popc.b32 %r23, %r22; selp.u32 %r24, 1, 0, %p4; selp.u32 %r25, 2, 0, %p5;"
+              "selp.u32 %r26, 4, 0, %p6; add.u32 %r18, %r18, %r22; xor.b32 %r18, %r18, %r23;"
+              "add.u32 %r18, %r18, %r24; add.u32 %r18, %r18, %r25; add.u32 %r18, %r18, %r26;"
+              "@%p4 bra OUT; mul.lo.u32 %r18, %r18, 5;\n"
+              "OUT: add.u32 %r19, %r19, 7; setp.lt.u32 %p7, %r19, 100; @%p7 bra LOOP;"
+              "st.global.u32 [%rd5], %r18;",
+              members, votes));
+    }
+  }
+}
+
+// As a list is made of what some lanes have: the first asks for room, and the others follow.
+TEST(CompiledVotes, MakeAListOfWhatSomeLanesHave) {
+  expect_same_masks(
+      kBeforeMasks +
+      "mov.u32 %r19, 0; mov.u32 %r27, %laneid; mov.u32 %r28, 1; shl.b32 %r28, %r28, %r27;"
+      "sub.u32 %r28, %r28, 1; and.b32 %r29, %r1, 0xffffffe0; mad.lo.u32 %r29, %r10, 512, %r29;"
+      "bar.sync 0;\nLOOP: add.u32 %r20, %r16, %r19; and.b32 %r21, %r20, 0x30000;"
+      "setp.eq.u32 %p1, %r21, 0; vote.sync.ballot.b32 %r22, %p1, -1; popc.b32 %r23, %r22;"
+      "and.b32 %r24, %r22, %r28; popc.b32 %r25, %r24; add.u32 %r26, %r29, %r25;"
+      "@!%p1 bra OUT; mul.wide.u32 %rd6, %r26, 4; add.s64 %rd7, %rd2, %rd6;"
+      "st.global.u32 [%rd7], %r20;\nOUT: shfl.sync.idx.b32 %r30, %r20, 0, 31, -1;"
+      "add.u32 %r16, %r16, %r30; add.u32 %r16, %r16, %r23; add.u32 %r19, %r19, 7;"
+      "setp.lt.u32 %p7, %r19, 100; @%p7 bra LOOP; st.global.u32 [%rd5+32768], %r16;");
+}
+
 // Half of a warp is in one row and half in the next, and a branch depends on the row.
 TEST(CompiledRows, AreOnesOfAllLanes) {
   std::string loads, mixes, sum;

@@ -232,6 +232,25 @@ const Op* run_ballot(Warp& warp, const Op* op) {
   });
 }
 
+// Of all 32 lanes, as they mostly vote: op->x as above.
+const Op* run_vote_of_all(Warp& warp, const Op* op) {
+  if (warp.mask != kFullMask || warp.block->sync_sink) return run_vote(warp, op);
+  warp.pass_sync = false;  // all are here
+  const uint32_t yes = warp.predicate(op->a);
+  const bool holds = op->x == 0   ? yes == kFullMask
+                     : op->x == 1 ? yes != 0
+                                  : yes == 0 || yes == kFullMask;
+  warp.predicate(op->d) = holds ? kFullMask : 0;
+  return op + 1;
+}
+
+const Op* run_ballot_of_all(Warp& warp, const Op* op) {
+  if (warp.mask != kFullMask || warp.block->sync_sink) return run_ballot(warp, op);
+  warp.pass_sync = false;
+  std::fill_n(warp.lanes<uint32_t>(op->d), kWarpSize, warp.predicate(op->a));
+  return op + 1;
+}
+
 template <class T>
 const Op* run_match_any(Warp& warp, const Op* op) {
   T value[kWarpSize];
@@ -330,6 +349,16 @@ void describe_warp(Meanings& to) {
                                                   &sources_of<kButterfly>, &sources_of<kIndex>};
     out.sources = kSources[s.direction];
   });
+  to.warpwide(&run_vote_of_all, [](const Op& op, Touched& out) {
+    out.reads = {{op.a, 0}};
+    out.writes = {{op.d, 0}};
+    out.vote = op.x == 0 ? Vote::All : op.x == 1 ? Vote::Any : Vote::Uniform;
+  });
+  to.warpwide(&run_ballot_of_all, [](const Op& op, Touched& out) {
+    out.reads = {{op.a, 0}};
+    out.writes = {{op.d, 4}};
+    out.vote = Vote::Ballot;
+  });
   to.warpwide(&run_active_mask, [](const Op& op, Touched& out) { out.writes = {{op.d, 4}}; });
 }
 
@@ -361,7 +390,7 @@ bool vote(Lowering& l) {
   if (!l.predicate(l.operand(1), &p) || !l.lanes(l.operand(2), ptx::Type::b32, &members))
     return false;
   if (!l.dest_predicate(l.operand(0), &d)) return false;
-  Op& op = l.emit(&run_vote);
+  Op& op = l.emit(l.is_lane_constant(members, kFullMask, 4) ? &run_vote_of_all : &run_vote);
   op.a = p;
   op.b = members;
   op.d = d;
@@ -375,7 +404,7 @@ bool vote_ballot(Lowering& l) {
   if (!l.predicate(l.operand(1), &p) || !l.lanes(l.operand(2), ptx::Type::b32, &members))
     return false;
   if (!l.dest(l.operand(0), 4, false, &d)) return false;
-  Op& op = l.emit(&run_ballot);
+  Op& op = l.emit(l.is_lane_constant(members, kFullMask, 4) ? &run_ballot_of_all : &run_ballot);
   op.a = p;
   op.b = members;
   op.d = d.offset;
