@@ -2,6 +2,7 @@
 #include "engine/cudart/threads.h"
 
 #include "engine/cudart/fork.h"
+#include "engine/machine/sole.h"
 
 namespace kiln::engine {
 namespace {
@@ -21,7 +22,9 @@ Pool* process_pool() {
 
 void fork_threads(ForkPhase phase) {
   hold(pool_mutex, phase);
-  if (phase == ForkPhase::Child) pool_of_process.store(nullptr);
+  if (phase != ForkPhase::Child) return;
+  pool_of_process.store(nullptr);
+  forget_sole();
 }
 
 }  // namespace kiln::engine

@@ -19,6 +19,13 @@ struct SoleState {
 };
 inline SoleState sole;
 
+// In the child of a fork no thread runs a grid any more, and none will leave its change.
+inline void forget_sole() {
+  sole.worker = nullptr;
+  sole.grids = 0;
+  sole.inside = false;
+}
+
 // While a grid runs. `alone`: one thread runs all of its blocks.
 class SoleGrid {
  public:
