@@ -261,6 +261,28 @@ TEST(WarpBarrier, LetsGroupsPassThatAreComplete) {
   unsetenv("KILN_ENGINE_STEP_LIMIT");
 }
 
+// Each lane names the next one as well, which names somebody else: undefined, but it ends.
+TEST(WarpBarrier, EndsWhereMembersDoNotAgree) {
+  for (const char* wait : {"bar.warp.sync %r4;", "vote.sync.any.pred %p2, %p1, %r4;",
+                           "redux.sync.add.u32 %r5, %r1, %r4;",
+                           "match.any.sync.b32 %r5, %r1, %r4;"}) {
+    for (const char* compile : {"0", "always"}) {
+      SCOPED_TRACE(fmt::format("{} {}", wait, compile));
+      setenv("KILN_ENGINE_COMPILE", compile, 1);
+      setenv("KILN_ENGINE_STEP_LIMIT", "100000", 1);
+      Session session(kernel_text(
+          "u64 p", fmt::format("mov.u32 %r1, %laneid; mov.u32 %r2, 1; shl.b32 %r3, %r2, %r1;"
+                               "shf.l.wrap.b32 %r4, %r3, %r3, 1; or.b32 %r4, %r4, %r3;"
+                               "setp.lt.u32 %p1, %r1, 16; @%p1 bra L; {0} ret;\nL: {0} ret;",
+                               wait)));
+      const LaunchOutcome outcome = session.launch("k", {{1, 1, 1}, {32, 1, 1}}, uint64_t{0});
+      unsetenv("KILN_ENGINE_COMPILE");
+      unsetenv("KILN_ENGINE_STEP_LIMIT");
+      EXPECT_EQ(outcome.text.find("Step limit"), std::string::npos) << outcome.text;
+    }
+  }
+}
+
 TEST(Match, IsOneForLanesThatComeToItAtSeveralPlaces) {
   expect_meeting(
       kernel_text("u64 out",

@@ -40,13 +40,13 @@ void for_each_set(uint32_t lanes, const uint32_t* named, F&& f) {
   }
 }
 
-// Of lanes that name different members, some of whom are not here yet: those whose own all are.
-// They do not wait for the others', which may in turn wait for them.
+// Of lanes that name different members, some of whom are not here yet: those whose own all are, and
+// name the same. They do not wait for the others', which may in turn wait for them.
 inline uint32_t ready_lanes(const Warp& warp, uint32_t any, const uint32_t* named) {
   if (warp.pass_sync || (any & warp.alive & ~warp.mask) == 0) return 0;
   uint32_t ready = 0;
   for_each_set(warp.mask, named, [&](uint32_t group, uint32_t members) {
-    ready |= (members & warp.alive & ~warp.mask) == 0 ? group : 0;
+    ready |= (members & warp.alive & ~group) == 0 ? group : 0;
   });
   return ready;
 }
