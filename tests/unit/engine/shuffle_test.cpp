@@ -263,9 +263,9 @@ TEST(WarpBarrier, LetsGroupsPassThatAreComplete) {
 
 // Each lane names the next one as well, which names somebody else: undefined, but it ends.
 TEST(WarpBarrier, EndsWhereMembersDoNotAgree) {
-  for (const char* wait : {"bar.warp.sync %r4;", "vote.sync.any.pred %p2, %p1, %r4;",
-                           "redux.sync.add.u32 %r5, %r1, %r4;",
-                           "match.any.sync.b32 %r5, %r1, %r4;"}) {
+  for (const char* wait :
+       {"bar.warp.sync %r4;", "vote.sync.any.pred %p2, %p1, %r4;",
+        "redux.sync.add.u32 %r5, %r1, %r4;", "match.any.sync.b32 %r5, %r1, %r4;"}) {
     for (const char* compile : {"0", "always"}) {
       SCOPED_TRACE(fmt::format("{} {}", wait, compile));
       setenv("KILN_ENGINE_COMPILE", compile, 1);
