@@ -515,7 +515,9 @@ TEST(CompiledValues, SubnormalsByWayOfDouble) {
     const Ran compiled = run_compiled(text, {128, 1, 1}, 0, "always", seed);
     EXPECT_EQ(compiled.text, "");
     EXPECT_EQ(compiled.out, run_compiled(text, {128, 1, 1}, 0, "0", seed).out) << seed;
-    if (compiles() && kSubnormalsAreSlow) EXPECT_GE(compiled.facts.by_double, 4u);
+    if (compiles() && kSubnormalsAreSlow) {
+      EXPECT_GE(compiled.facts.by_double, 4u);
+    }
   }
   unsetenv("KILN_ENGINE_THREADS");
 }
