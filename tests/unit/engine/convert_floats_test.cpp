@@ -20,7 +20,7 @@ namespace {
 using Wide = long double;
 
 bool is_float_type(const std::string& type) { return type.find('f') != std::string::npos; }
-uint32_t bits_of(const std::string& type) {
+uint32_t width_of_type(const std::string& type) {
   return static_cast<uint32_t>(std::stoul(type.substr(type.find_first_of("1234568"))));
 }
 
@@ -52,7 +52,7 @@ Wide value_of(const std::string& type, uint64_t word) {
   if (type == "f32") return std::bit_cast<float>(static_cast<uint32_t>(word));
   if (type == "f16") return half_to_float(static_cast<uint16_t>(word));
   if (type == "bf16") return bf16_to_float(static_cast<uint16_t>(word));
-  const uint32_t unused = 64 - bits_of(type);
+  const uint32_t unused = 64 - width_of_type(type);
   if (type[0] == 'u') return static_cast<Wide>(word << unused >> unused);
   return static_cast<Wide>(static_cast<int64_t>(word << unused) >> unused);
 }
@@ -87,7 +87,7 @@ uint64_t expected_float(const std::string& to, Wide value, char rounding) {
 }
 
 uint64_t expected_integer(const std::string& to, Wide value, char rounding) {
-  const uint32_t bits = bits_of(to);
+  const uint32_t bits = width_of_type(to);
   if (std::isnan(value)) return bits == 64 ? uint64_t{1} << 63 : 0;
   const Wide whole = rounding == 'z'   ? std::trunc(value)
                      : rounding == 'm' ? std::floor(value)
@@ -167,7 +167,7 @@ TEST(ConvertFloats, IntegersToSmallFloats) {
   for (const char* from : {"s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"}) {
     for (const char* source : {"%rs5", "%r5", "%rd5"}) {
       const uint32_t register_bits = source[2] == 's' ? 16 : source[2] == 'd' ? 64 : 32;
-      if (register_bits < bits_of(from)) continue;
+      if (register_bits < width_of_type(from)) continue;
       for (const char* rounding : kRoundings) {
         expect_right({from, "f16", rounding, source, "%rs9"});
         expect_right({from, "bf16", rounding, source, "%rs9"});
