@@ -53,7 +53,7 @@ struct Pass {
   uint32_t rounded, rounds;
   // Where code that goes from lane to lane in a loop puts addresses, values and results.
   alignas(64) std::byte scratch[kWarpSize * (8 + 8 + 8)];
-  // And values that have no register (registers_x64.h).
+  // And values that have no register (x64/registers.h).
   alignas(64) std::byte vectors[kSpilled * 32];
   uint64_t words[kSpilled];
 };

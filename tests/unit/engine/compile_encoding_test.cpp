@@ -9,7 +9,7 @@
 #include <cstring>
 #include <tuple>
 
-#include "engine/compile/registers_x64.h"
+#include "engine/compile/x64/registers.h"
 
 namespace kiln::engine {
 namespace {

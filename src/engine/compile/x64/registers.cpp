@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // asmjit's allocator moves values between registers and memory as it goes, which takes most of the
 // time of compiling. This one decides once for each value. Where a value lives inside of a block is
-// known when its instructions are noted (notes_x64.cpp); here the blocks are joined, for the few
+// known when its instructions are noted (x64/notes.cpp); here the blocks are joined, for the few
 // values that more than one of them knows. Values that are used most where they live shortest
 // choose first. What gets no register is in memory all the time, and most instructions read it from
 // there. There is a warp that waits for all of it.
 #if defined(__x86_64__)
-#include "engine/compile/registers_x64.h"
+#include "engine/compile/x64/registers.h"
 
 #include <algorithm>
 #include <bit>

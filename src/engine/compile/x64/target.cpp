@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does x86-64 do what the compiler asks? With AVX2, FMA and BMI2, the level x86-64-v3.
 #if defined(__x86_64__)
-#include "engine/compile/target_x64.h"
+#include "engine/compile/x64/target.h"
 
 #include <cstdlib>
 

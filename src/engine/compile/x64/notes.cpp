@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/compile/registers_x64.h"
+#include "engine/compile/x64/registers.h"
 #include "engine/compile/target.h"
 
 namespace kiln::engine {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does aarch64 do what the compiler asks? With NEON, which every such CPU has.
 #if defined(__aarch64__)
-#include "engine/compile/target_a64.h"
+#include "engine/compile/a64/target.h"
 
 namespace kiln::engine {
 

@@ -2,7 +2,7 @@
 // How does x86-64 compute with f64, and what it computes by way of it; and with floats of 16 bits?
 // A NaN that an instruction makes in f64 has the bits of a GPU's.
 #if defined(__x86_64__)
-#include "engine/compile/target_x64.h"
+#include "engine/compile/x64/target.h"
 #include "engine/numbers/exponential.h"
 
 namespace kiln::engine {

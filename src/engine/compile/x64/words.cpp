@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does x86-64 compare, and compute with general registers what all lanes share?
 #if defined(__x86_64__)
-#include "engine/compile/target_x64.h"
+#include "engine/compile/x64/target.h"
 
 namespace kiln::engine {
 namespace {

@@ -3,7 +3,7 @@
 // writing one takes a look at one line: asmjit's own tables know all there are, and take three
 // times as long.
 #if defined(__x86_64__)
-#include "engine/compile/registers_x64.h"
+#include "engine/compile/x64/registers.h"
 
 namespace kiln::engine {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which register of x86-64 does each value of a piece of code get, and which bytes are it?
-// (registers_x64.cpp, notes_x64.cpp)
+// (x64/registers.cpp, x64/notes.cpp)
 #pragma once
 
 #include <asmjit/x86.h>
@@ -114,7 +114,7 @@ struct alignas(16) EncodingX64 {
   bool commutes = false;  // the second operand and the third
 };
 // By a code, and the codes by asmjit's numbers; the first one stands for what is not known
-// (target_x64_codes.cpp).
+// (x64/codes.cpp).
 extern const std::array<EncodingX64, 256> kEncodingsX64;
 extern const std::array<uint8_t, asmjit::x86::Inst::_kIdCount> kCodesX64;
 inline uint8_t code_x64(uint32_t id) { return kCodesX64[id]; }
@@ -314,7 +314,7 @@ class RegistersX64 {
   bool find_memory(bool vectors);
   void find_saved();
 
-  // notes_x64.cpp
+  // x64/notes.cpp
   struct Moved {  // from memory to a register, for one instruction
     uint32_t span;
     uint8_t reg;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the code generator of aarch64 keep? (target_a64.cpp, target_a64_words.cpp)
+// What does the code generator of aarch64 keep? (a64/target.cpp, a64/words.cpp)
 #pragma once
 
 #include <asmjit/arm.h>

@@ -2,7 +2,7 @@
 // How does aarch64 compute with 64 bits: in general registers what all lanes share, and f64 in
 // vectors? A NaN that an instruction makes is positive; a GPU's is negative (canonicalize_wide).
 #if defined(__aarch64__)
-#include "engine/compile/target_a64.h"
+#include "engine/compile/a64/target.h"
 
 namespace kiln::engine {
 

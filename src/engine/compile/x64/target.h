@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the code generator of x86-64 keep? (target_x64.cpp, target_x64_compare.cpp,
-// target_x64_words.cpp)
+// What does the code generator of x86-64 keep? (x64/target.cpp, x64/wide.cpp,
+// x64/words.cpp)
 //
 // Vectors are the 256 bits of AVX2. Its instructions work on two halves of 128 bits, and few of
 // them move a lane from one to the other: where that is needed, it says so here.
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/compile/generator.h"
-#include "engine/compile/registers_x64.h"
+#include "engine/compile/x64/registers.h"
 #include "engine/compile/target.h"
 
 namespace kiln::engine {
