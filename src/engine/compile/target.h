@@ -53,9 +53,9 @@ struct Pass {
   uint32_t rounded, rounds;
   // Where code that goes from lane to lane in a loop puts addresses, values and results.
   alignas(64) std::byte scratch[kWarpSize * (8 + 8 + 8)];
-  // And values that have no register (x64/registers.h).
+  // And values that have no register (places.h): what is nearer is within reach of every load.
+  alignas(64) uint64_t words[kSpilled];
   alignas(64) std::byte vectors[kSpilled * 32];
-  uint64_t words[kSpilled];
 };
 constexpr int64_t kScratchValues = kWarpSize * 8, kScratchResults = kWarpSize * 16;
 // What such code returns where something does not hold.

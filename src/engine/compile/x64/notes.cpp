@@ -4,10 +4,12 @@
 // else come and go by one of the registers that are kept for that.
 #if defined(__x86_64__)
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <span>
 
-#include "engine/compile/x64/registers.h"
 #include "engine/compile/target.h"
+#include "engine/compile/x64/registers.h"
 
 namespace kiln::engine {
 namespace {
@@ -17,22 +19,13 @@ namespace Inst = x86::Inst;
 using How = EncodingX64;
 using Form = EncodingX64::Form;
 
-bool is_virtual(uint32_t id) { return asmjit::Operand::isVirtId(id); }
-bool is_span(uint32_t reg) { return reg >= NotesX64::kSpans && reg < NotesX64::kConstants; }
+bool is_span(uint32_t reg) { return Spans::is_span(reg); }
 
 }  // namespace
 
 void NotesX64::clear() {
+  clear_spans();
   notes_.clear();
-  values_.clear();
-  spans_.clear();
-  exposed_.clear();
-  blocks_.clear();
-  copies_.clear();
-  calls_.clear();
-  block_of_label_.clear();
-  bare_labels_.clear();
-  begins_block_ = true;
   fails_ = false;
   constants_.clear();
   next_constant_.clear();
@@ -62,59 +55,8 @@ void NotesX64::operand(Note& note, const asmjit::x86::Mem& mem) {
   note.is_long |= mem.indexType() == asmjit::RegType::kX86_Ymm;
 }
 
-void NotesX64::begin_block() {
-  begins_block_ = false;
-  block_ = static_cast<uint32_t>(blocks_.size());
-  blocks_.push_back({notes_.size(), notes_.size(), spans_.size()});
-}
-
-inline uint32_t NotesX64::new_span(uint32_t value, uint32_t begin, uint32_t end) {
-  const uint32_t index = spans_.size();
-  Value& of = values_[value];
-  spans_.next() = {.value = value,
-                   .begin = begin,
-                   .end = end,
-                   .like = kNone,
-                   .count = 0,
-                   .place = -1,
-                   .is_vector = of.is_vector != 0,
-                   .exposed = false,
-                   .pure = false,
-                   .joined = false};
-  spans_.add();
-  of.span = index;
-  of.block = block_;
-  return index;
-}
-
-// What a block has not written comes from another one.
-[[gnu::noinline]] uint32_t NotesX64::expose(uint32_t value, uint32_t until) {
-  const uint32_t index = new_span(value, blocks_.back().begin * 2, until);
-  spans_[index].exposed = true;
-  exposed_.push_back(index);
-  return index;
-}
-
-[[gnu::always_inline]] inline uint32_t NotesX64::read(uint32_t id, uint32_t until) {
-  if (!is_virtual(id)) return id;
-  const uint32_t value = asmjit::Operand::virtIdToIndex(id);
-  const uint32_t index =
-      values_[value].block == block_ ? values_[value].span : expose(value, until);
-  Span& span = spans_[index];
-  span.end = until;  // what was noted before is not later
-  span.count += span.count != 0xffff;
-  return index + kSpans;
-}
-
-bool NotesX64::ends_block(const Note& note) const {
-  const EncodingX64& how = encoding_x64(note.code);
-  return how.form != Form::Jump || how.id == Inst::kIdJmp ||
-         std::find(bare_labels_.begin(), bare_labels_.end(), static_cast<uint32_t>(note.number)) ==
-             bare_labels_.end();
-}
-
 void NotesX64::note_uses(Note& note) {
-  if (begins_block_) begin_block();
+  begin_note(notes_.size());
   const EncodingX64& how = encoding_x64(note.code);
   const uint32_t at = notes_.size() * 2;
   // Of a gather no result may have the place of what it reads.
@@ -133,25 +75,42 @@ void NotesX64::note_uses(Note& note) {
     if (note.index != kNone) note.index = read(note.index, until);
   }
   if ((how.writes & 1) && is_virtual(to)) {
-    const uint32_t value = asmjit::Operand::virtIdToIndex(to);
-    uint32_t index = values_[value].span;
-    if (begins || is_constant) {
-      index = new_span(value, at + 1, at + 2);
-      spans_[index].pure = how.pure;
-    }
-    Span& span = spans_[index];
-    span.end = at + 2;
-    span.count += span.count != 0xffff;
-    note.reg[0] = index + kSpans;
-    if (how.copies && is_span(note.reg[1])) copies_.push_back({index, note.reg[1] - kSpans});
+    note.reg[0] = write(to, at, begins || is_constant, how.pure);
+    if (how.copies) note_copy(note.reg[0], note.reg[1]);
   }
   if (is_constant) note.reg[1] = note.reg[2] = note.reg[0];
   if (note.size == 0) note.size = note.memory_size;
   if (how.form < Form::Jump && how.form != Form::Unknown) [[likely]]
     return;
   if (how.form == Form::Unknown) fails_ = true;
-  if (how.form == Form::Jump || how.form == Form::Ret) begins_block_ = ends_block(note);
-  if (how.form == Form::Call) calls_.push_back(notes_.size());
+  if (how.form == Form::Ret) end_block(kNone, false);
+  if (how.form == Form::Jump) {
+    const auto label = static_cast<uint32_t>(note.number);
+    const bool always = how.id == Inst::kIdJmp;
+    if (always || !is_bare(label)) end_block(label, !always);
+  }
+  // From the instruction on that is the third one before it (X64::call).
+  if (how.form == Form::Call) calls_.push_back({at - 6, at + 2});
+}
+
+bool RegistersX64::run(NotesX64& notes, std::vector<std::byte>* bytes) {
+  if (notes.notes_.size() == 0 || notes.fails_) return false;
+  constexpr std::span<const uint8_t> words(kWordRegisters), vectors(kVectorRegisters);
+  // Those that are for what comes from memory are none of a caller's.
+  const RegistersOf of_words{words, words.subspan(kForMemory), 0xffffu & ~kOfTheCaller};
+  const RegistersOf of_vectors{vectors, vectors.first(vectors.size() - kForMemory), 0xffffu};
+  notes_ = &notes;
+  if (!places_.find(notes, notes.notes_.size(), of_words, of_vectors)) return false;
+  spans_ = notes.spans_.data();
+  find_saved();
+  return write(bytes);
+}
+
+// A call puts one more word on the stack, and a function begins with half of what it is aligned to.
+void RegistersX64::find_saved() {
+  saved_ = places_.used(false) & kOfTheCaller;
+  if (!notes_->calls_.empty() && std::popcount(saved_) % 2 == 1)
+    saved_ |= 1u << std::countr_zero(kOfTheCaller & ~saved_);
 }
 
 int32_t RegistersX64::offset_of(const Span& span) {
@@ -518,7 +477,7 @@ void RegistersX64::ret() {
 }
 
 bool RegistersX64::write(std::vector<std::byte>* bytes) {
-  const std::vector<NotesX64::Block>& blocks = notes_->blocks_;
+  const std::vector<Spans::Block>& blocks = notes_->blocks_;
   const std::vector<NotesX64::Constant>& constants = notes_->constants_;
   fails_ = false;
   links_.clear();

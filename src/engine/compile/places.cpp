@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// asmjit's allocator moves values between registers and memory as it goes, which takes most of the
-// time of compiling. This one decides once for each value. Where a value lives inside of a block is
-// known when its instructions are noted (x64/notes.cpp); here the blocks are joined, for the few
-// values that more than one of them knows. Values that are used most where they live shortest
-// choose first. What gets no register is in memory all the time, and most instructions read it from
-// there. There is a warp that waits for all of it.
-#if defined(__x86_64__)
-#include "engine/compile/x64/registers.h"
+// An allocator that moves values between registers and memory as it goes takes most of the time of
+// compiling. This one decides once for each value. Where a value lives inside of a block is known
+// when its instructions are noted (spans.h); here the blocks are joined, for the few values that
+// more than one of them knows. Values that are used most where they live shortest choose first.
+// What gets no register is in memory all the time. There is a warp that waits for all of it.
+#include "engine/compile/places.h"
 
 #include <algorithm>
 #include <bit>
@@ -32,18 +30,34 @@ inline void for_each_bit(const uint64_t* set, size_t words, const Body& body) {
 
 }  // namespace
 
-void RegistersX64::link_blocks() {
-  std::vector<NotesX64::Block>& blocks = notes_->blocks_;
+void Spans::clear_spans() {
+  values_.clear();
+  spans_.clear();
+  exposed_.clear();
+  blocks_.clear();
+  copies_.clear();
+  calls_.clear();
+  block_of_label_.clear();
+  bare_labels_.clear();
+  begins_block_ = true;
+}
+
+// What a block has not written comes from another one.
+[[gnu::noinline]] uint32_t Spans::expose(uint32_t value, uint32_t until) {
+  const uint32_t index = new_span(value, blocks_.back().begin * 2, until);
+  spans_[index].exposed = true;
+  exposed_.push_back(index);
+  return index;
+}
+
+void Places::link_blocks() {
+  std::vector<Spans::Block>& blocks = of_->blocks_;
   for (uint32_t b = 0; b < blocks.size(); ++b) {
-    NotesX64::Block& block = blocks[b];
-    block.end = b + 1 < blocks.size() ? blocks[b + 1].begin : notes_->notes_.size();
-    const Note& last = notes_->notes_[block.end - 1];
-    const EncodingX64& how = encoding_x64(last.code);
-    const bool jumps = how.form == Form::Jump;
-    const bool ends = how.form == Form::Ret || how.id == asmjit::x86::Inst::kIdJmp;
-    if (!ends && b + 1 < blocks.size()) block.next[block.next_count++] = b + 1;
-    if (!jumps) continue;
-    const uint32_t to = notes_->block_of_label_[static_cast<size_t>(last.number)];
+    Spans::Block& block = blocks[b];
+    block.end = b + 1 < blocks.size() ? blocks[b + 1].begin : notes_;
+    if (block.goes_on && b + 1 < blocks.size()) block.next[block.next_count++] = b + 1;
+    if (block.label == kNone) continue;
+    const uint32_t to = of_->block_of_label_[block.label];
     if (to >= blocks.size()) continue;  // nowhere
     block.next[block.next_count++] = to;
     for (uint32_t inside = to; inside <= b; ++inside) ++blocks[inside].depth;
@@ -51,11 +65,11 @@ void RegistersX64::link_blocks() {
 }
 
 // Of values that some block finds there when it begins: others live in one block alone.
-void RegistersX64::find_live() {
-  const std::vector<NotesX64::Block>& blocks = notes_->blocks_;
-  global_of_.assign(notes_->values_.size(), kNone);
+void Places::find_live() {
+  const std::vector<Spans::Block>& blocks = of_->blocks_;
+  global_of_.assign(of_->values_.size(), kNone);
   globals_.clear();
-  for (uint32_t s : notes_->exposed_) {
+  for (uint32_t s : of_->exposed_) {
     uint32_t& global = global_of_[spans_[s].value];
     if (global != kNone) continue;
     global = static_cast<uint32_t>(globals_.size());
@@ -77,7 +91,7 @@ void RegistersX64::find_live() {
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t b = blocks.size(); b-- > 0;) {
-      const NotesX64::Block& block = blocks[b];
+      const Spans::Block& block = blocks[b];
       const uint64_t* const sets = live(b, 0);
       for (size_t w = 0; w < words_; ++w) {
         uint64_t out = 0;
@@ -92,7 +106,7 @@ void RegistersX64::find_live() {
 }
 
 // One that begins where the last one ends makes that one longer.
-inline void RegistersX64::add_range(Global& to, uint32_t begin, uint32_t end) {
+inline void Places::add_range(Global& to, uint32_t begin, uint32_t end) {
   if (to.ranges != kNone && ranges_[to.ranges].end == begin) {
     ranges_[to.ranges].end = end;
     return;
@@ -101,18 +115,18 @@ inline void RegistersX64::add_range(Global& to, uint32_t begin, uint32_t end) {
   to.ranges = static_cast<uint32_t>(ranges_.size()) - 1;
 }
 
-inline void RegistersX64::join(uint32_t span, uint32_t global, float weight) {
+inline void Places::join(uint32_t span, uint32_t global, float weight) {
   spans_[span].joined = true;
   globals_[global].weight += weight * static_cast<float>(spans_[span].count);
 }
 
 // What a block finds there, and what it leaves behind, is a part of the span of all blocks.
-void RegistersX64::join_blocks() {
-  const std::vector<NotesX64::Block>& blocks = notes_->blocks_;
+void Places::join_blocks() {
+  const std::vector<Spans::Block>& blocks = of_->blocks_;
   ranges_.clear();
   if (words_ == 0) return;
   for (uint32_t b = 0; b < blocks.size(); ++b) {
-    const NotesX64::Block& block = blocks[b];
+    const Spans::Block& block = blocks[b];
     const uint64_t* const out = live(b, 3);
     const float weight = kWeights[std::min(block.depth, 4u)];
     const uint32_t last = b + 1 < blocks.size() ? blocks[b + 1].first_span : first_global_;
@@ -139,29 +153,8 @@ void RegistersX64::join_blocks() {
   }
 }
 
-// Going back: what is read only to compute what nobody reads is not read either.
-void RegistersX64::drop_unread() {
-  for (uint32_t s = first_global_; s-- > 0;) {
-    Span& span = spans_[s];
-    if (!span.pure || span.count != 1 || span.joined) continue;
-    Note& note = notes_->notes_[span.begin / 2];
-    const EncodingX64& how = encoding_x64(note.code);
-    note.code = 0;
-    span.end = span.begin;
-    span.place = -1;
-    const auto forget = [&](uint32_t reg) {
-      if (reg < kNone - 1 && reg >= NotesX64::kSpans) --spans_[reg - NotesX64::kSpans].count;
-    };
-    for (uint32_t i = 1; i < 4; ++i) {
-      if (how.reads >> i & 1) forget(note.reg[i]);
-    }
-    forget(note.base);
-    forget(note.index);
-  }
-}
-
 // In places in time.
-uint32_t RegistersX64::length_of(const Global& global) const {
+uint32_t Places::length_of(const Global& global) const {
   uint32_t length = 0;
   for (uint32_t r = global.ranges; r != kNone; r = ranges_[r].next)
     length += ranges_[r].end - ranges_[r].begin;
@@ -170,7 +163,7 @@ uint32_t RegistersX64::length_of(const Global& global) const {
 
 // What is used most where it lives shortest comes first: by the exponent of that number, from 2^-24
 // to 2^16, and three more bits of it, of which there are so few that each has a place in a list.
-inline void RegistersX64::note_key(uint32_t span, float weight, uint32_t length) {
+inline void Places::note_key(uint32_t span, float weight, uint32_t length) {
   constexpr uint32_t kKept = 20, kLeast = (127 - 24) << 3, kKeys = 40 << 3;
   const float density = weight / static_cast<float>(length);
   const uint32_t above = std::max(std::bit_cast<uint32_t>(density) >> kKept, kLeast) - kLeast;
@@ -182,8 +175,8 @@ inline void RegistersX64::note_key(uint32_t span, float weight, uint32_t length)
   ++keys.counts[key + 1];
 }
 
-void RegistersX64::find_order() {
-  const std::vector<NotesX64::Block>& blocks = notes_->blocks_;
+void Places::find_order() {
+  const std::vector<Spans::Block>& blocks = of_->blocks_;
   for (Keys& keys : keys_) {
     keys.all.clear();
     keys.counts.fill(0);
@@ -210,8 +203,8 @@ void RegistersX64::find_order() {
 }
 
 // At once.
-uint32_t RegistersX64::most_alive(bool vectors) {
-  changes_.assign(size_t{notes_->notes_.size()} * 2 + 2, 0);
+uint32_t Places::most_alive(bool vectors) {
+  changes_.assign(size_t{notes_} * 2 + 2, 0);
   for (uint32_t s : ordered(vectors)) {
     if (s < first_global_) {
       ++changes_[spans_[s].begin];
@@ -228,22 +221,21 @@ uint32_t RegistersX64::most_alive(bool vectors) {
   return static_cast<uint32_t>(most);
 }
 
-// What a function that is called may change is taken while that happens (X64::call): a value that
-// is needed behind it is in a register of the caller, or in memory.
-void RegistersX64::take_for_calls(bool vectors) {
-  for (uint32_t call : notes_->calls_) {
-    for (uint32_t at = call * 2 - 6; at < call * 2 + 2; ++at) {
-      for (uint32_t reg = 0; reg < 16; ++reg) {
-        if (vectors || !(kOfTheCaller >> reg & 1))
-          used_[reg * time_words_ + at / 64] |= uint64_t{1} << at % 64;
-      }
+// What a function that is called may change is taken while that happens (Target::call): a value
+// that is needed behind it is in a register that the function keeps, or in memory.
+void Places::take_for_calls(uint32_t lost) {
+  for (const Spans::Lost& call : of_->calls_) {
+    for (uint32_t at = call.begin; at < call.end; ++at) {
+      for (uint32_t bits = lost; bits; bits &= bits - 1)
+        used_[static_cast<size_t>(std::countr_zero(bits)) * time_words_ + at / 64] |= uint64_t{1}
+                                                                                      << at % 64;
     }
   }
 }
 
 // The words of a register's set that a value needs. What is asked of each register is the same, so
 // it is put together once.
-inline void RegistersX64::find_moments(uint32_t index) {
+inline void Places::find_moments(uint32_t index) {
   moments_.clear();
   const auto add = [&](uint32_t begin, uint32_t end) {
     const uint32_t last = (end - 1) / 64;
@@ -257,7 +249,7 @@ inline void RegistersX64::find_moments(uint32_t index) {
     add(ranges_[r].begin, ranges_[r].end);
 }
 
-inline bool RegistersX64::is_free(const uint64_t* used) const {
+inline bool Places::is_free(const uint64_t* used) const {
   const Moment* const end = moments_.data() + moments_.size();
   for (const Moment* each = moments_.data(); each != end; ++each) {
     if (used[each->word] & each->bits) return false;
@@ -265,15 +257,16 @@ inline bool RegistersX64::is_free(const uint64_t* used) const {
   return true;
 }
 
-inline void RegistersX64::take(uint64_t* used) const {
+inline void Places::take(uint64_t* used) const {
   const Moment* const end = moments_.data() + moments_.size();
   for (const Moment* each = moments_.data(); each != end; ++each) used[each->word] |= each->bits;
 }
 
 // False: some get none.
-bool RegistersX64::place_all(bool vectors, std::span<const uint8_t> registers) {
-  used_.assign(16 * time_words_, 0);
-  take_for_calls(vectors);
+bool Places::place_all(bool vectors, std::span<const uint8_t> registers, uint32_t lost) {
+  const size_t count = *std::max_element(registers.begin(), registers.end()) + size_t{1};
+  used_.assign(count * time_words_, 0);
+  take_for_calls(lost & static_cast<uint32_t>((uint64_t{1} << count) - 1));
   bool all = true;
   uint32_t allowed = 0;
   for (uint8_t reg : registers) allowed |= 1u << reg;
@@ -305,7 +298,7 @@ bool RegistersX64::place_all(bool vectors, std::span<const uint8_t> registers) {
 
 // Values of one block begin one after the other, so that the end of the last one in each slot is
 // all that has to be known of it; they do not share slots with those that several blocks know.
-bool RegistersX64::find_memory(bool vectors) {
+bool Places::find_memory(bool vectors) {
   used_.clear();
   for (uint32_t index : ordered(vectors)) {
     if (index < first_global_ || spans_[index].place >= 0) continue;
@@ -333,69 +326,63 @@ bool RegistersX64::find_memory(bool vectors) {
   return true;
 }
 
-bool RegistersX64::assign(bool vectors) {
-  const std::span<const uint8_t> all = vectors ? std::span<const uint8_t>(kVectorRegisters)
-                                               : std::span<const uint8_t>(kWordRegisters);
+bool Places::assign(bool vectors, const RegistersOf& registers) {
   // In short code to try takes less than to look.
   constexpr uint32_t kShort = 256;
-  const bool may_fit = notes_->notes_.size() < kShort || most_alive(vectors) <= all.size();
-  if (may_fit && place_all(vectors, all)) return true;
-  // Some are for what comes from memory, none of them a caller's.
-  place_all(vectors, vectors ? all.first(all.size() - kForMemory) : all.subspan(kForMemory));
+  const bool may_fit = notes_ < kShort || most_alive(vectors) <= registers.all.size();
+  if (may_fit && place_all(vectors, registers.all, registers.lost)) return true;
+  place_all(vectors, registers.others, registers.lost);
   return find_memory(vectors);
 }
 
-void RegistersX64::find_saved() {
-  saved_ = 0;
-  for (uint32_t index : ordered(0)) {
+uint32_t Places::used(bool vectors) const {
+  uint32_t bits = 0;
+  for (uint32_t index : ordered(vectors)) {
     const int place = spans_[index].place;
-    if (place >= 0) saved_ |= 1u << place & kOfTheCaller;
+    if (place >= 0) bits |= 1u << place;
   }
-  // A call puts one more word on the stack, and a function begins with half of what it is aligned
-  // to.
-  if (!notes_->calls_.empty() && std::popcount(saved_) % 2 == 1)
-    saved_ |= 1u << std::countr_zero(kOfTheCaller & ~saved_);
+  return bits;
 }
 
-bool RegistersX64::run(NotesX64& notes, std::vector<std::byte>* bytes) {
-  notes_ = &notes;
-  if (notes.notes_.size() == 0 || notes.fails_) return false;
+void Places::begin(Spans& spans, uint32_t notes) {
+  of_ = &spans;
+  notes_ = notes;
   link_blocks();
-  first_global_ = static_cast<uint32_t>(notes.spans_.size());
-  spans_ = notes.spans_.data();
+  first_global_ = spans.spans_.size();
+  spans_ = spans.spans_.data();
   find_live();
   for (const Global& global : globals_)
-    notes.spans_.push_back({.value = global.value,
+    spans.spans_.push_back({.value = global.value,
                             .begin = 0,
                             .end = 0,
                             .like = kNone,
                             .count = 0,
                             .place = -1,
-                            .is_vector = notes.values_[global.value].is_vector != 0,
+                            .is_vector = spans.values_[global.value].is_vector != 0,
                             .exposed = false,
                             .pure = false,
                             .joined = false});
-  spans_ = notes.spans_.data();
+  spans_ = spans.spans_.data();
   join_blocks();
-  drop_unread();
-  time_words_ = size_t{notes.notes_.size()} * 2 / 64 + 1;
+}
+
+bool Places::place(const RegistersOf& words, const RegistersOf& vectors) {
+  time_words_ = size_t{notes_} * 2 / 64 + 1;
   const auto whole = [&](uint32_t s) {
     return spans_[s].joined ? first_global_ + global_of_[spans_[s].value] : s;
   };
-  for (uint32_t c = 0; c < notes.copies_.size(); ++c) {
-    const uint32_t a = whole(notes.copies_[c].to), b = whole(notes.copies_[c].from);
+  for (uint32_t c = 0; c < of_->copies_.size(); ++c) {
+    const uint32_t a = whole(of_->copies_[c].to), b = whole(of_->copies_[c].from);
     if (a == b) continue;
     spans_[a].like = b;
     spans_[b].like = a;
   }
   find_order();
-  if (!assign(false) || !assign(true)) return false;
+  if (!assign(false, words) || !assign(true, vectors)) return false;
   for (uint32_t s = 0; s < first_global_; ++s) {
     if (spans_[s].joined) spans_[s].place = spans_[whole(s)].place;
   }
-  find_saved();
-  return write(bytes);
+  return true;
 }
 
 }  // namespace kiln::engine
-#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which register does each value of a piece of code get? (places.cpp)
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/compile/spans.h"
+
+namespace kiln::engine {
+
+// What a CPU has of one kind.
+struct RegistersOf {
+  std::span<const uint8_t> all;     // in the order that they are tried in
+  std::span<const uint8_t> others;  // where some are kept for values that come from memory
+  uint32_t lost;                    // when a function is called, by bit
+};
+
+// What it needs for one piece of code it keeps for the next.
+class Places {
+ public:
+  // A place for each span of notes that are so many. False: there is too little memory for values
+  // without a register. `notes` forgets what nobody reads: drop(note, forget) takes a note out of
+  // the list, and calls `forget` with each register that it read.
+  template <class Notes>
+  bool find(Notes& notes, uint32_t count, const RegistersOf& words, const RegistersOf& vectors) {
+    begin(notes, count);
+    drop_unread(notes);
+    return place(words, vectors);
+  }
+  // Registers that some value has, by bit.
+  uint32_t used(bool vectors) const;
+
+ private:
+  using Span = Spans::Span;
+  static constexpr uint32_t kNone = Spans::kNone;
+  struct Range {
+    uint32_t begin, end;
+    uint32_t next;  // of the same value, before it
+  };
+  struct Global {  // a value that more than one block knows
+    uint32_t value;
+    uint32_t last;    // span of the block that is looked at
+    uint32_t block;   // that this is true of
+    uint32_t ranges;  // the last one
+    float weight;
+  };
+  struct Key {
+    uint32_t key, span;
+  };
+
+  void begin(Spans& spans, uint32_t notes);
+  // Going back: what is read only to compute what nobody reads is not read either.
+  template <class Notes>
+  void drop_unread(Notes& notes) {
+    for (uint32_t s = first_global_; s-- > 0;) {
+      Span& span = spans_[s];
+      if (!span.pure || span.count != 1 || span.joined) continue;
+      span.place = -1;
+      notes.drop(span.begin / 2, [&](uint32_t reg) {
+        if (Spans::is_span(reg)) --spans_[reg - Spans::kSpans].count;
+      });
+      span.end = span.begin;
+    }
+  }
+  bool place(const RegistersOf& words, const RegistersOf& vectors);
+  void link_blocks();
+  uint64_t* live(size_t block, uint32_t which) { return &live_[(block * 4 + which) * words_]; }
+  void find_live();
+  void join_blocks();
+  std::span<const uint32_t> ordered(bool vectors) const {
+    return {order_[vectors].data(), order_[vectors].size()};
+  }
+  void join(uint32_t span, uint32_t global, float weight);
+  void add_range(Global& to, uint32_t begin, uint32_t end);
+  uint32_t length_of(const Global& global) const;
+  void note_key(uint32_t span, float weight, uint32_t length);
+  void find_order();
+  uint32_t most_alive(bool vectors);
+  void take_for_calls(uint32_t lost);
+  void find_moments(uint32_t span);
+  bool is_free(const uint64_t* used) const;
+  void take(uint64_t* used) const;
+  bool place_all(bool vectors, std::span<const uint8_t> registers, uint32_t lost);
+  bool assign(bool vectors, const RegistersOf& registers);
+  bool find_memory(bool vectors);
+
+  Spans* of_ = nullptr;
+  Span* spans_ = nullptr;
+  uint32_t notes_ = 0;               // their number
+  std::vector<uint32_t> global_of_;  // by value
+  std::vector<Global> globals_;
+  uint32_t first_global_ = 0;   // span
+  std::vector<uint64_t> live_;  // by block: read, written, live before and behind
+  Grown<Range> ranges_;
+  std::vector<int16_t> changes_;
+  struct Keys {
+    Grown<Key> all;
+    std::array<uint32_t, 321> counts;
+    uint32_t least, most;  // of the keys
+  };
+  std::array<Keys, 2> keys_;              // words, vectors
+  std::array<Grown<uint32_t>, 2> order_;  // words, vectors
+  std::vector<uint64_t> used_;
+  struct Moment {
+    uint64_t bits;
+    uint32_t word;
+  };
+  Grown<Moment> moments_;       // of find_moments()
+  std::vector<uint32_t> ends_;  // by slot of find_memory(): the last one's
+  size_t words_ = 0;            // of a set of values
+  size_t time_words_ = 0;       // of a set of places in time
+};
+
+}  // namespace kiln::engine
