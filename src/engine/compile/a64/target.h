@@ -2,17 +2,16 @@
 // What does the code generator of aarch64 keep? (a64/target.cpp, a64/words.cpp)
 #pragma once
 
-#include <asmjit/arm.h>
-#include <asmjit/arm/a64compiler.h>
+#include <asmjit/arm/a64emitter.h>
 
 #include <vector>
 
+#include "engine/compile/a64/registers.h"
 #include "engine/compile/generator.h"
 #include "engine/compile/target.h"
 
 namespace kiln::engine {
 
-using asmjit::a64::Compiler;
 using asmjit::a64::Gp;
 using asmjit::a64::Mem;
 using asmjit::a64::Vec;
@@ -28,58 +27,37 @@ inline bool is_signed(Number type) { return type == Number::S32 || type == Numbe
 
 class A64 final : public Target {
  public:
-  ~A64() override { Generator<Compiler>::give_back(std::move(generator_)); }
+  A64() { cc_.clear(); }
+  ~A64() override {
+    if (cc_.size() < kLongestKept / 4) Spare<Known>::give_back(std::move(generator_));
+  }
   uint32_t vector_lanes() const override { return 4; }
   uint32_t vector_count() const override { return 32; }
 
+  // The allocator knows which registers are lost from the second instruction on.
   void call(const void* handler, Reg warp, const void* op) override {
-    Gp function = temporary_word(), data = temporary_word();
-    cc_.mov(function, reinterpret_cast<uint64_t>(handler));
-    cc_.mov(data, reinterpret_cast<uint64_t>(op));
-    asmjit::InvokeNode* node = nullptr;
-    cc_.invoke(&node, function, asmjit::FuncSignatureT<void*, void*, void*>());
-    // asmjit 1.9 takes x30 for a register that a call leaves alone, where it puts the place to
-    // return to, and v8 to v15 for whole ones that it does: a function keeps their low halves.
-    asmjit::CallConv& keeps = node->detail()._callConv;
-    keeps.setPreservedRegs(asmjit::RegGroup::kVec, 0);
-    keeps.setPreservedRegs(asmjit::RegGroup::kGp,
-                           keeps.preservedRegs(asmjit::RegGroup::kGp) & ~(1u << Gp::kIdLr));
-    node->setArg(0, x(warp));
-    node->setArg(1, data);
-    Gp next = temporary_word();
-    node->setRet(0, next);
+    cc_.mov(a64::x0, x(warp));
+    cc_.mov(a64::x1, reinterpret_cast<uint64_t>(op));
+    cc_.mov(a64::x16, reinterpret_cast<uint64_t>(handler));
+    cc_.blr(a64::x16);
+    cc_.ldr(a64::x0, a64::ptr(a64::sp, 16));  // RegistersA64::save
   }
-  void begin() override {
-    asmjit::FuncNode* function = cc_.addFunc(asmjit::FuncSignatureT<uint32_t, Pass*>());
-    pass_ = cc_.newGpx();
-    function->setArg(0, pass_);
-    result_ = cc_.newGpw();
-    end_ = cc_.newLabel();
-  }
-  Reg pass() override { return pass_; }
+  void begin() override { end_ = cc_.newLabel(); }
+  Reg pass() override { return a64::x0; }
   bool finish(std::vector<std::byte>* bytes) override {
     cc_.bind(end_);
-    cc_.ret(result_);
-    cc_.endFunc();
-    return generator_->finish(bytes);
+    cc_.ret(a64::x30);
+    return generator_->registers.run(cc_, bytes);
   }
 
-  // Names of their own would be printed for each.
-  Reg new_vector() override {
-    Vec reg;
-    cc_._newReg(&reg, asmjit::TypeId::kUInt8x16, "v");
-    return reg;
-  }
-  Reg new_word() override {
-    Gp reg;
-    cc_._newReg(&reg, asmjit::TypeId::kUInt64, "w");
-    return reg;
-  }
+  Reg new_vector() override { return cc_.new_vector(); }
+  Reg new_word() override { return cc_.new_word(); }
   Label label() override { return cc_.newLabel(); }
+  Label bare_label() override { return cc_.new_bare_label(); }
   void bind(Label at) override { cc_.bind(at); }
   void jump(Label to) override { cc_.b(to); }
   void leave(uint32_t exit) override {
-    cc_.mov(result_, exit);
+    cc_.mov(a64::w0, exit);
     cc_.b(end_);
   }
 
@@ -152,22 +130,14 @@ class A64 final : public Target {
       cc_.dup(v(to).s4(), w(word));
   }
   void constant(Reg to, uint64_t bits, uint32_t bytes) override {
-    if (bits == 0) {
-      cc_.movi(v(to).b16(), 0);
-      return;
-    }
-    Gp word = temporary_word();
-    cc_.mov(word, bytes == 8 ? bits : bits & 0xffffffffu);
-    splat(to, word, bytes);
+    const uint64_t all = bytes == 8 ? bits : (bits & 0xffffffffu) * 0x100000001u;
+    cc_.constant(v(to), {all, all});
   }
   void steps(Reg to, uint64_t step, uint32_t bytes) override {
-    Gp word = temporary_word();
-    cc_.movi(v(to).b16(), 0);
-    for (uint32_t lane = 1; lane < 16 / bytes; ++lane) {
-      const uint64_t value = lane * step;
-      cc_.mov(word, bytes == 8 ? value : value & 0xffffffffu);
-      set_lane(to, word, lane, bytes);
-    }
+    const auto pair = [&](uint64_t lane) {
+      return (lane * step & 0xffffffffu) | (lane + 1) * step << 32;
+    };
+    bytes == 8 ? cc_.constant(v(to), {0, step}) : cc_.constant(v(to), {pair(0), pair(2)});
   }
   void constant_word(Reg to, uint64_t bits) override { cc_.mov(x(to), bits); }
   void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) override {
@@ -184,11 +154,10 @@ class A64 final : public Target {
   }
 
   void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
-    // Not LD1 of one lane: asmjit 1.9 does not know that it leaves the others as they are.
-    Vec one = lane == 0 ? v(to) : temporary();
-    bytes == 8 ? cc_.ldr(one.d(), a64::ptr(x(base))) : cc_.ldr(one.s(), a64::ptr(x(base)));
-    if (lane == 0) return;
-    bytes == 8 ? cc_.ins(v(to).d(lane), one.d(0)) : cc_.ins(v(to).s(lane), one.s(0));
+    if (lane == 0)
+      bytes == 8 ? cc_.ldr(v(to).d(), a64::ptr(x(base))) : cc_.ldr(v(to).s(), a64::ptr(x(base)));
+    else
+      cc_.ld1(bytes == 8 ? v(to).d(lane) : v(to).s(lane), a64::ptr(x(base)));
   }
 
   void load_word_at(const Reg& to, const Reg& base, const Reg& index, int64_t offset,
@@ -223,11 +192,12 @@ class A64 final : public Target {
   bool ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) override;
   bool shift(Does does, Number type, Reg to, Reg a, uint32_t by) override;
   void funnel(Does does, Reg to, Reg low, Reg high, uint32_t by) override {
-    // Not SLI or SRI: asmjit 1.9 does not know that they read what they insert into.
-    Vec upper = temporary(), lower = temporary();
-    cc_.shl(upper.s4(), v(high).s4(), does == Does::FunnelRight ? 32 - by : by);
-    cc_.ushr(lower.s4(), v(low).s4(), does == Does::FunnelRight ? by : 32 - by);
-    cc_.orr(v(to).b16(), upper.b16(), lower.b16());
+    // By one half, into which the other one is shifted.
+    const uint32_t left = does == Does::FunnelRight ? 32 - by : by;
+    const Vec both = to.id() == high.id() ? temporary() : v(to);
+    cc_.ushr(both.s4(), v(low).s4(), 32 - left);
+    cc_.sli(both.s4(), v(high).s4(), left);
+    if (both.id() != to.id()) cc_.mov(v(to).b16(), both.b16());
   }
   bool convert(Number to_type, Number from, Reg to, Reg a) override;
   void compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) override;
@@ -341,17 +311,15 @@ class A64 final : public Target {
   Vec temporary() { return vector().as<Vec>(); }
   Gp temporary_word() { return word().as<Gp>(); }
   void lane_bits(const Vec& to) {  // 1, 2, 4, 8
-    Gp word = temporary_word();
-    cc_.mov(word, uint64_t{2} << 32 | 1);
-    cc_.ins(to.d(0), word);
-    cc_.mov(word, uint64_t{8} << 32 | 4);
-    cc_.ins(to.d(1), word);
+    cc_.constant(to, {uint64_t{2} << 32 | 1, uint64_t{8} << 32 | 4});
   }
 
-  std::unique_ptr<Generator<Compiler>> generator_ = Generator<Compiler>::take();
-  asmjit::CodeHolder& code_ = generator_->code;
-  Compiler& cc_ = generator_->compiler;
-  Gp pass_, result_;
+  struct Known {
+    NotesA64 notes;
+    RegistersA64 registers;
+  };
+  std::unique_ptr<Known> generator_ = Spare<Known>::take();
+  NotesA64& cc_ = generator_->notes;
   Label end_;
 };
 
