@@ -223,30 +223,35 @@ uint32_t Places::most_alive(bool vectors) {
 
 // What a function that is called may change is taken while that happens (Target::call): a value
 // that is needed behind it is in a register that the function keeps, or in memory.
-void Places::take_for_calls(uint32_t lost) {
+void Places::take_for_calls(std::span<const uint8_t> registers, uint32_t lost) {
   for (const Spans::Lost& call : of_->calls_) {
-    for (uint32_t at = call.begin; at < call.end; ++at) {
-      for (uint32_t bits = lost; bits; bits &= bits - 1)
-        used_[static_cast<size_t>(std::countr_zero(bits)) * time_words_ + at / 64] |= uint64_t{1}
-                                                                                      << at % 64;
+    find_moments(call.begin, call.end, static_cast<uint32_t>(registers.size()));
+    for (size_t i = 0; i < registers.size(); ++i) {
+      if (lost >> registers[i] & 1) take(&used_[i]);
     }
   }
 }
 
-// The words of a register's set that a value needs. What is asked of each register is the same, so
-// it is put together once.
-inline void Places::find_moments(uint32_t index) {
+// The words of a register's set that a value needs, which are so far apart. What is asked of each
+// register is the same, so it is put together once.
+inline void Places::find_moments(uint32_t begin, uint32_t end, uint32_t apart) {
   moments_.clear();
-  const auto add = [&](uint32_t begin, uint32_t end) {
-    const uint32_t last = (end - 1) / 64;
-    uint64_t bits = from_begin(begin);
-    for (uint32_t word = begin / 64; word < last; ++word, bits = ~uint64_t{0})
-      moments_.push_back({bits, word});
-    moments_.push_back({bits & up_to_end(end), last});
-  };
-  if (index < first_global_) return add(spans_[index].begin, spans_[index].end);
+  add_moments(begin, end, apart);
+}
+
+inline void Places::add_moments(uint32_t begin, uint32_t end, uint32_t apart) {
+  const uint32_t last = (end - 1) / 64;
+  uint64_t bits = from_begin(begin);
+  for (uint32_t word = begin / 64; word < last; ++word, bits = ~uint64_t{0})
+    moments_.push_back({bits, word * apart});
+  moments_.push_back({bits & up_to_end(end), last * apart});
+}
+
+inline void Places::find_moments(uint32_t index, uint32_t apart) {
+  if (index < first_global_) return find_moments(spans_[index].begin, spans_[index].end, apart);
+  moments_.clear();
   for (uint32_t r = globals_[index - first_global_].ranges; r != kNone; r = ranges_[r].next)
-    add(ranges_[r].begin, ranges_[r].end);
+    add_moments(ranges_[r].begin, ranges_[r].end, apart);
 }
 
 inline bool Places::is_free(const uint64_t* used) const {
@@ -262,36 +267,39 @@ inline void Places::take(uint64_t* used) const {
   for (const Moment* each = moments_.data(); each != end; ++each) used[each->word] |= each->bits;
 }
 
+// Most values need one word, and those of all registers lie in a row.
+inline uint32_t Places::first_free(uint32_t count) const {
+  const Moment first = moments_[0];
+  const uint64_t* const row = &used_[first.word];
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!(row[i] & first.bits) && is_free(&used_[i])) return i;
+  }
+  return count;
+}
+
 // False: some get none.
 bool Places::place_all(bool vectors, std::span<const uint8_t> registers, uint32_t lost) {
-  const size_t count = *std::max_element(registers.begin(), registers.end()) + size_t{1};
+  const auto count = static_cast<uint32_t>(registers.size());
   used_.assign(count * time_words_, 0);
-  take_for_calls(lost & static_cast<uint32_t>((uint64_t{1} << count) - 1));
+  take_for_calls(registers, lost);
   bool all = true;
-  uint32_t allowed = 0;
-  for (uint8_t reg : registers) allowed |= 1u << reg;
+  std::array<uint8_t, 32> index_of;  // by register
+  index_of.fill(0xff);
+  for (uint32_t i = 0; i < count; ++i) index_of[registers[i]] = static_cast<uint8_t>(i);
   for (uint32_t index : ordered(vectors)) spans_[index].place = -1;
   for (uint32_t index : ordered(vectors)) {
     Span& span = spans_[index];
-    find_moments(index);
+    find_moments(index, count);
     // A register that it is copied from or to saves the copy.
     const int like = span.like == kNone ? -1 : spans_[span.like].place;
-    if (like >= 0 && allowed >> like & 1) {
-      uint64_t* const used = &used_[static_cast<size_t>(like) * time_words_];
-      if (is_free(used)) {
-        span.place = static_cast<int16_t>(like);
-        take(used);
-        continue;
-      }
-    }
-    size_t i = 0;
-    while (i < registers.size() && !is_free(&used_[registers[i] * time_words_])) ++i;
-    if (i == registers.size()) {
+    uint32_t found = like < 0 ? 0xff : index_of[static_cast<size_t>(like)];
+    if (found == 0xff || !is_free(&used_[found])) found = first_free(count);
+    if (found == count) {
       all = false;
       continue;
     }
-    span.place = registers[i];
-    take(&used_[registers[i] * time_words_]);
+    span.place = registers[found];
+    take(&used_[found]);
   }
   return all;
 }
@@ -302,7 +310,7 @@ bool Places::find_memory(bool vectors) {
   used_.clear();
   for (uint32_t index : ordered(vectors)) {
     if (index < first_global_ || spans_[index].place >= 0) continue;
-    find_moments(index);
+    find_moments(index, 1);
     size_t slot = 0;
     while (slot * time_words_ < used_.size() && !is_free(&used_[slot * time_words_])) ++slot;
     if (slot * time_words_ == used_.size()) used_.resize(used_.size() + time_words_, 0);

@@ -80,8 +80,11 @@ class Places {
   void note_key(uint32_t span, float weight, uint32_t length);
   void find_order();
   uint32_t most_alive(bool vectors);
-  void take_for_calls(uint32_t lost);
-  void find_moments(uint32_t span);
+  void take_for_calls(std::span<const uint8_t> registers, uint32_t lost);
+  void find_moments(uint32_t span, uint32_t apart);
+  void find_moments(uint32_t begin, uint32_t end, uint32_t apart);
+  void add_moments(uint32_t begin, uint32_t end, uint32_t apart);
+  uint32_t first_free(uint32_t count) const;
   bool is_free(const uint64_t* used) const;
   void take(uint64_t* used) const;
   bool place_all(bool vectors, std::span<const uint8_t> registers, uint32_t lost);

@@ -116,40 +116,52 @@ void RegistersA64::copy(uint32_t span, uint32_t reg, bool back) {
         reg);
 }
 
+RegistersA64::Held* RegistersA64::held(uint32_t span) {
+  for (Held& each : held_[spans_[span].is_vector]) {
+    if (each.span == span) return &each;
+  }
+  return nullptr;
+}
+
 // The register for a value in memory, in this instruction.
-uint32_t RegistersA64::moved(uint32_t reg, bool reads, bool writes) {
+uint32_t RegistersA64::moved(uint32_t reg, bool reads) {
   if (!in_memory(reg)) return place(reg);
   const uint32_t span = reg - Spans::kSpans;
   const bool is_vector = spans_[span].is_vector;
-  uint32_t before = 0, m = 0;
-  for (; m < moved_count_ && moved_[m].span != span; ++m)
-    before += spans_[moved_[m].span].is_vector == is_vector;
-  if (m == moved_count_) {
-    fails_ |= before >= (is_vector ? kVectorsForMemory : kWordsForMemory);
-    moved_[moved_count_++] = {span, is_vector ? kVectorsA64[before] : kWordsA64[before]};
+  auto& all = held_[is_vector];
+  Held* one = held(span);
+  const auto own = [&] {
+    const auto slot = static_cast<size_t>(one - all.data());
+    return uint32_t{is_vector ? kVectorsA64[slot] : kWordsA64[slot]};
+  };
+  if (one == nullptr) {
+    one = all.data();
+    const size_t count = is_vector ? kVectorsForMemory : kWordsForMemory;
+    for (size_t i = 1; i < count; ++i) one = all[i].used < one->used ? &all[i] : one;
+    fails_ |= one->used == now_;
+    one->span = span;
+    if (reads) copy(span, own(), false);
   }
-  if (reads && !moved_[m].reads) {
-    moved_[m].reads = true;
-    copy(span, moved_[m].reg, false);
-  }
-  moved_[m].back |= writes;
-  return moved_[m].reg;
+  one->used = now_;
+  return own();
 }
 
 // Some operands are in memory.
 void RegistersA64::write_moved(const Note& note) {
   const uint32_t to = note.reg[NotesA64::kTo], from = note.reg[NotesA64::kSecond];
-  if (note.copies && !in_memory(from)) return copy(to - Spans::kSpans, place(from), true);
-  if (note.copies && !in_memory(to)) return copy(from - Spans::kSpans, place(to), false);
-  moved_count_ = 0;
+  ++now_;
+  if (note.copies && !in_memory(from)) {
+    if (Held* old = held(to - Spans::kSpans)) *old = {};
+    return copy(to - Spans::kSpans, place(from), true);
+  }
+  if (note.copies && !in_memory(to) && !held(from - Spans::kSpans))
+    return copy(from - Spans::kSpans, place(to), false);
   uint32_t word = note.word;
   constexpr uint32_t kAt[] = {0, 5, 16, 10};
-  for (uint32_t i = 1; i < 4; ++i) word |= moved(note.reg[i], true, false) << kAt[i];
-  const uint32_t reg = moved(to, note.reads & 1, note.writes);
+  for (uint32_t i = 1; i < 4; ++i) word |= moved(note.reg[i], true) << kAt[i];
+  const uint32_t reg = moved(to, note.reads & 1);
   encode(note, word | reg, reg);
-  for (uint32_t m = 0; m < moved_count_; ++m) {
-    if (moved_[m].back) copy(moved_[m].span, moved_[m].reg, true);
-  }
+  if (note.writes && in_memory(to)) copy(to - Spans::kSpans, reg, true);
 }
 
 inline void RegistersA64::encode(const Note& note, uint32_t word, uint32_t to) {
@@ -161,6 +173,9 @@ inline void RegistersA64::encode(const Note& note, uint32_t word, uint32_t to) {
       return put(word);
     case Kind::Jump:
       return jump(word, note);
+    case Kind::Call:
+      forget_held();
+      return put(word);
     case Kind::Return:
       save(true);
       return put(word);
@@ -254,6 +269,7 @@ bool RegistersA64::write(std::vector<std::byte>* bytes) {
   const std::vector<NotesA64::Constant>& constants = notes_->constants_;
   fails_ = false;
   links_.clear();
+  now_ = 0;
   block_at_.resize(blocks.size());
   if (words_.size() == 0) make_room();
   at_ = words_.data();
@@ -261,6 +277,7 @@ bool RegistersA64::write(std::vector<std::byte>* bytes) {
   save(false);
   for (block_ = 0; block_ < blocks.size(); ++block_) {
     block_at_[block_] = here();
+    forget_held();
     const Note* const end = notes_->notes_.data() + blocks[block_].end;
     for (const Note* note = notes_->notes_.data() + blocks[block_].begin; note != end; ++note)
       write(*note);

@@ -165,15 +165,18 @@ class RegistersA64 {
   using Kind = NotesA64::Kind;
   using Span = Spans::Span;
   static constexpr uint32_t kNone = Spans::kNone;
-  struct Moved {  // from memory to a register, for one instruction
-    uint32_t span;
-    uint32_t reg;
-    bool reads = false, back = false;
+  // What the registers for values from memory hold: until the block ends or it makes room for
+  // another one.
+  struct Held {
+    uint32_t span = kNone;
+    uint32_t used = 0;  // the last instruction that did
   };
   bool write(std::vector<std::byte>* bytes);
   void write(const Note& note);
   void write_moved(const Note& note);
-  uint32_t moved(uint32_t reg, bool reads, bool writes);
+  uint32_t moved(uint32_t reg, bool reads);
+  Held* held(uint32_t span);
+  void forget_held() { held_ = {}; }
   bool in_memory(uint32_t reg) const {
     return Spans::is_span(reg) && spans_[reg - Spans::kSpans].place < 0;
   }
@@ -206,10 +209,10 @@ class RegistersA64 {
     uint32_t behind;  // and its offset
   };
   std::vector<Link> links_;
-  std::vector<uint32_t> block_at_;  // in `words_`
-  uint32_t block_ = 0;              // that is being written
-  std::array<Moved, 4> moved_{};
-  uint32_t moved_count_ = 0;
+  std::vector<uint32_t> block_at_;             // in `words_`
+  uint32_t block_ = 0;                         // that is being written
+  std::array<std::array<Held, 4>, 2> held_{};  // words, vectors
+  uint32_t now_ = 0;                           // instructions with such values
   bool is_far_ = false;  // jumps on a condition lead around one that goes anywhere
   bool fails_ = false;
 };
