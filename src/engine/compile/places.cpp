@@ -168,8 +168,8 @@ inline void Places::note_key(uint32_t span, float weight, uint32_t length) {
   const float density = weight / static_cast<float>(length);
   const uint32_t above = std::max(std::bit_cast<uint32_t>(density) >> kKept, kLeast) - kLeast;
   const uint32_t key = kKeys - 1 - std::min(above, kKeys - 1);
+  spans_[span].place = static_cast<int16_t>(key);  // it has no other one yet
   Keys& keys = keys_[spans_[span].is_vector];
-  keys.all.push_back({key, span});
   keys.least = std::min(keys.least, key);
   keys.most = std::max(keys.most, key);
   ++keys.counts[key + 1];
@@ -178,7 +178,6 @@ inline void Places::note_key(uint32_t span, float weight, uint32_t length) {
 void Places::find_order() {
   const std::vector<Spans::Block>& blocks = of_->blocks_;
   for (Keys& keys : keys_) {
-    keys.all.clear();
     keys.counts.fill(0);
     keys.least = static_cast<uint32_t>(keys.counts.size()), keys.most = 0;
   }
@@ -196,9 +195,13 @@ void Places::find_order() {
   for (uint32_t c = 0; c < 2; ++c) {
     Keys& keys = keys_[c];
     for (uint32_t k = keys.least; k < keys.most; ++k) keys.counts[k + 1] += keys.counts[k];
-    order_[c].resize(keys.all.size());
-    for (uint32_t k = 0; k < keys.all.size(); ++k)
-      order_[c][keys.counts[keys.all[k].key]++] = keys.all[k].span;
+    order_[c].resize(keys.counts[keys.most] + keys.counts[keys.most + 1]);
+  }
+  for (uint32_t s = 0; s < of_->spans_.size(); ++s) {
+    const Span& span = spans_[s];
+    if (span.place < 0) continue;
+    Keys& keys = keys_[span.is_vector];
+    order_[span.is_vector][keys.counts[static_cast<size_t>(span.place)]++] = s;
   }
 }
 
@@ -225,35 +228,43 @@ uint32_t Places::most_alive(bool vectors) {
 // that is needed behind it is in a register that the function keeps, or in memory.
 void Places::take_for_calls(std::span<const uint8_t> registers, uint32_t lost) {
   for (const Spans::Lost& call : of_->calls_) {
-    find_moments(call.begin, call.end, static_cast<uint32_t>(registers.size()));
-    for (size_t i = 0; i < registers.size(); ++i) {
-      if (lost >> registers[i] & 1) take(&used_[i]);
+    clear_moments();
+    add_moments(call.begin, call.end);
+    for (uint32_t i = 0; i < registers.size(); ++i) {
+      if (lost >> registers[i] & 1) take_register(i);
     }
   }
 }
 
-// The words of a register's set that a value needs, which are so far apart. What is asked of each
-// register is the same, so it is put together once.
-inline void Places::find_moments(uint32_t begin, uint32_t end, uint32_t apart) {
+inline void Places::clear_moments() {
   moments_.clear();
-  add_moments(begin, end, apart);
+  whole_.clear();
+  blocked_ = 0;
 }
 
-inline void Places::add_moments(uint32_t begin, uint32_t end, uint32_t apart) {
-  const uint32_t last = (end - 1) / 64;
-  uint64_t bits = from_begin(begin);
-  for (uint32_t word = begin / 64; word < last; ++word, bits = ~uint64_t{0})
-    moments_.push_back({bits, word * apart});
-  moments_.push_back({bits & up_to_end(end), last * apart});
+// Of the words of all those moments the first and the last may have more than a value needs. In
+// the others it needs all there is: what has any of that is blocked.
+inline void Places::add_moments(uint32_t begin, uint32_t end) {
+  const uint32_t first = begin / 64, last = (end - 1) / 64;
+  if (first == last) return moments_.push_back({from_begin(begin) & up_to_end(end), first});
+  moments_.push_back({from_begin(begin), first});
+  moments_.push_back({up_to_end(end), last});
+  if (first + 1 == last) return;
+  whole_.push_back({first + 1, last});
+  uint32_t blocked = 0;
+  for (uint32_t word = first + 1; word < last; ++word) blocked |= any_[word];
+  blocked_ |= blocked;
 }
 
-inline void Places::find_moments(uint32_t index, uint32_t apart) {
-  if (index < first_global_) return find_moments(spans_[index].begin, spans_[index].end, apart);
-  moments_.clear();
+// What is asked of each register is the same, so it is put together once.
+inline void Places::find_moments(uint32_t index) {
+  clear_moments();
+  if (index < first_global_) return add_moments(spans_[index].begin, spans_[index].end);
   for (uint32_t r = globals_[index - first_global_].ranges; r != kNone; r = ranges_[r].next)
-    add_moments(ranges_[r].begin, ranges_[r].end, apart);
+    add_moments(ranges_[r].begin, ranges_[r].end);
 }
 
+// But for what is blocked.
 inline bool Places::is_free(const uint64_t* used) const {
   const Moment* const end = moments_.data() + moments_.size();
   for (const Moment* each = moments_.data(); each != end; ++each) {
@@ -265,41 +276,49 @@ inline bool Places::is_free(const uint64_t* used) const {
 inline void Places::take(uint64_t* used) const {
   const Moment* const end = moments_.data() + moments_.size();
   for (const Moment* each = moments_.data(); each != end; ++each) used[each->word] |= each->bits;
+  for (uint32_t w = 0; w < whole_.size(); ++w)
+    std::fill(used + whole_[w].begin, used + whole_[w].end, ~uint64_t{0});
 }
 
-// Most values need one word, and those of all registers lie in a row.
-inline uint32_t Places::first_free(uint32_t count) const {
-  const Moment first = moments_[0];
-  const uint64_t* const row = &used_[first.word];
-  for (uint32_t i = 0; i < count; ++i) {
-    if (!(row[i] & first.bits) && is_free(&used_[i])) return i;
+// By its index.
+inline void Places::take_register(uint32_t index) {
+  const Moment* const end = moments_.data() + moments_.size();
+  uint32_t* const any = any_.data();
+  const uint32_t bit = 1u << index;
+  for (const Moment* each = moments_.data(); each != end; ++each) any[each->word] |= bit;
+  for (uint32_t w = 0; w < whole_.size(); ++w) {
+    for (uint32_t word = whole_[w].begin; word < whole_[w].end; ++word) any[word] |= bit;
   }
-  return count;
+  take(&used_[index * time_words_]);
 }
 
 // False: some get none.
 bool Places::place_all(bool vectors, std::span<const uint8_t> registers, uint32_t lost) {
   const auto count = static_cast<uint32_t>(registers.size());
   used_.assign(count * time_words_, 0);
+  any_.assign(time_words_, 0);
   take_for_calls(registers, lost);
   bool all = true;
-  std::array<uint8_t, 32> index_of;  // by register
-  index_of.fill(0xff);
-  for (uint32_t i = 0; i < count; ++i) index_of[registers[i]] = static_cast<uint8_t>(i);
+  std::array<uint8_t, 32> index_of{};  // by register, and 1
+  for (uint32_t i = 0; i < count; ++i) index_of[registers[i]] = static_cast<uint8_t>(i + 1);
+  const uint32_t known = ~uint32_t{0} >> (32 - count);
   for (uint32_t index : ordered(vectors)) spans_[index].place = -1;
   for (uint32_t index : ordered(vectors)) {
     Span& span = spans_[index];
-    find_moments(index, count);
+    find_moments(index);
+    const auto fits = [&](uint32_t i) { return is_free(&used_[i * time_words_]); };
     // A register that it is copied from or to saves the copy.
     const int like = span.like == kNone ? -1 : spans_[span.like].place;
-    uint32_t found = like < 0 ? 0xff : index_of[static_cast<size_t>(like)];
-    if (found == 0xff || !is_free(&used_[found])) found = first_free(count);
-    if (found == count) {
-      all = false;
-      continue;
+    const uint32_t same = like < 0 ? 0 : index_of[static_cast<size_t>(like)];
+    uint32_t found = same - 1, left = known & ~blocked_;
+    if (same == 0 || !(left >> found & 1) || !fits(found)) {
+      while (left && !fits(static_cast<uint32_t>(std::countr_zero(left)))) left &= left - 1;
+      found = static_cast<uint32_t>(std::countr_zero(left));
     }
+    all &= found < count;
+    if (found >= count) continue;
     span.place = registers[found];
-    take(&used_[found]);
+    take_register(found);
   }
   return all;
 }
@@ -308,11 +327,20 @@ bool Places::place_all(bool vectors, std::span<const uint8_t> registers, uint32_
 // all that has to be known of it; they do not share slots with those that several blocks know.
 bool Places::find_memory(bool vectors) {
   used_.clear();
+  const auto fits = [&](const uint64_t* used) {
+    if (!is_free(used)) return false;
+    for (uint32_t w = 0; w < whole_.size(); ++w) {
+      for (uint32_t word = whole_[w].begin; word < whole_[w].end; ++word) {
+        if (used[word]) return false;
+      }
+    }
+    return true;
+  };
   for (uint32_t index : ordered(vectors)) {
     if (index < first_global_ || spans_[index].place >= 0) continue;
-    find_moments(index, 1);
+    find_moments(index);
     size_t slot = 0;
-    while (slot * time_words_ < used_.size() && !is_free(&used_[slot * time_words_])) ++slot;
+    while (slot * time_words_ < used_.size() && !fits(&used_[slot * time_words_])) ++slot;
     if (slot * time_words_ == used_.size()) used_.resize(used_.size() + time_words_, 0);
     take(&used_[slot * time_words_]);
     spans_[index].place = static_cast<int16_t>(-1 - static_cast<int>(slot));

@@ -48,9 +48,6 @@ class Places {
     uint32_t ranges;  // the last one
     float weight;
   };
-  struct Key {
-    uint32_t key, span;
-  };
 
   void begin(Spans& spans, uint32_t notes);
   // Going back: what is read only to compute what nobody reads is not read either.
@@ -81,12 +78,12 @@ class Places {
   void find_order();
   uint32_t most_alive(bool vectors);
   void take_for_calls(std::span<const uint8_t> registers, uint32_t lost);
-  void find_moments(uint32_t span, uint32_t apart);
-  void find_moments(uint32_t begin, uint32_t end, uint32_t apart);
-  void add_moments(uint32_t begin, uint32_t end, uint32_t apart);
-  uint32_t first_free(uint32_t count) const;
+  void clear_moments();
+  void add_moments(uint32_t begin, uint32_t end);
+  void find_moments(uint32_t span);
   bool is_free(const uint64_t* used) const;
   void take(uint64_t* used) const;
+  void take_register(uint32_t index);
   bool place_all(bool vectors, std::span<const uint8_t> registers, uint32_t lost);
   bool assign(bool vectors, const RegistersOf& registers);
   bool find_memory(bool vectors);
@@ -101,18 +98,26 @@ class Places {
   Grown<Range> ranges_;
   std::vector<int16_t> changes_;
   struct Keys {
-    Grown<Key> all;
     std::array<uint32_t, 321> counts;
     uint32_t least, most;  // of the keys
   };
   std::array<Keys, 2> keys_;              // words, vectors
   std::array<Grown<uint32_t>, 2> order_;  // words, vectors
+  // By register, in the order that they are tried in: moments that are taken. By word of those: in
+  // which registers any is.
   std::vector<uint64_t> used_;
+  std::vector<uint32_t> any_;
   struct Moment {
     uint64_t bits;
     uint32_t word;
   };
-  Grown<Moment> moments_;       // of find_moments()
+  struct Words {
+    uint32_t begin, end;
+  };
+  // Of find_moments(): parts of words, whole words, and registers that have any of those.
+  Grown<Moment> moments_;
+  Grown<Words> whole_;
+  uint32_t blocked_ = 0;
   std::vector<uint32_t> ends_;  // by slot of find_memory(): the last one's
   size_t words_ = 0;            // of a set of values
   size_t time_words_ = 0;       // of a set of places in time

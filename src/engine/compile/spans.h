@@ -173,8 +173,8 @@ class Spans {
     uint32_t block : 31;  // that the span is in
     uint32_t is_vector : 1;
   };
-  // So long from the beginning that the system moves their pages and not their bytes.
-  static constexpr size_t kLong = 160 << 10;
+  // So long from the beginning that they need not move: what nobody has touched costs nothing.
+  static constexpr size_t kLong = 1 << 20;
   Grown<Value> values_;
   Grown<Span, kLong> spans_;
   std::vector<uint32_t> exposed_;  // spans

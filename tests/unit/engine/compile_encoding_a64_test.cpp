@@ -6,11 +6,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
-#include <random>
-#include <tuple>
+#include <memory>
+#include <vector>
 
 #include "engine/compile/a64/registers.h"
 #include "engine/compile/target.h"
@@ -180,22 +179,19 @@ void sums(To& to, const Gp& p, const Gp& q, const Gp& r, const Gp& s) {
   }
 }
 
+// Ones in a row, turned, in elements of every size.
 template <class To>
 void numbers_in_bits(To& to, const Gp& p, const Gp& q) {
   const uint32_t bits = p.size() * 8;
-  const uint64_t mask = ~uint64_t{0} >> (64 - bits);
   for (uint32_t size = 2; size <= bits; size *= 2) {
-    for (uint32_t ones = 1; ones<size; ones += size> 16 ? 5 : 1) {
-      for (uint32_t turn = 0; turn<size; turn += size> 16 ? 3 : 1) {
-        uint64_t number = (uint64_t{1} << ones) - 1;
-        for (uint32_t wide = size; wide < 64; wide *= 2) number |= number << wide;
-        const uint64_t low = (uint64_t{1} << turn) - 1, element = ~uint64_t{0} >> (64 - size);
-        uint64_t turned = (number & element) >> turn | (number & low) << (size - turn);
-        for (uint32_t wide = size; wide < 64; wide *= 2)
-          turned |= (turned & element) << wide, turned |= turned << wide;
-        if (bits_field_a64(turned & mask, bits == 64) == kNotBits) continue;
-        to.and_(p, q, turned & mask), to.orr(p, q, turned & mask), to.eor(p, q, turned & mask);
-        to.tst(p, turned & mask);
+    const uint32_t step = size > 16 ? 5 : 1;
+    for (uint32_t ones = 1; ones < size; ones += step) {
+      for (uint32_t turn = 0; turn < size; turn += step) {
+        const uint64_t row = (uint64_t{1} << ones) - 1;
+        uint64_t number = turn ? row >> turn | row << (size - turn) : row;
+        number &= ~uint64_t{0} >> (64 - size);
+        for (uint32_t each = size; each < bits; each *= 2) number |= number << each;
+        to.and_(p, q, number), to.orr(p, q, number), to.eor(p, q, number), to.tst(p, number);
       }
     }
   }
@@ -301,6 +297,93 @@ TEST(CompiledEncodingA64, IsAsmjits) {
     ASSERT_GE(seen.size(), wanted.size());
     for (size_t w = 0; w < wanted.size(); ++w)
       ASSERT_EQ(fmt::format("{:08x}", seen[w]), fmt::format("{:08x}", wanted[w])) << i << " " << w;
+  }
+}
+
+uint64_t run_a64(NotesA64& notes) {
+  notes.ret(a64::x30);
+  RegistersA64 registers;
+  std::vector<std::byte> bytes;
+  EXPECT_TRUE(registers.run(notes, &bytes));
+  CodeMemory memory;
+  EXPECT_TRUE(memory.fill(bytes));
+  const auto pass = std::make_unique<Pass>();
+  return std::bit_cast<uint64_t (*)(Pass*)>(memory.begin())(pass.get());
+}
+
+TEST(CompiledEncodingA64, MakesNumbers) {
+  constexpr uint64_t kParts[] = {0, 1, 0x8000, 0xffff, 0x1234};
+  for (uint64_t a : kParts) {
+    for (uint64_t b : kParts) {
+      for (uint64_t c : kParts) {
+        for (uint64_t d : kParts) {
+          const uint64_t number = a << 48 | b << 32 | c << 16 | d;
+          NotesA64 notes, narrow;
+          notes.mov(a64::x0, number);
+          ASSERT_EQ(run_a64(notes), number);
+          narrow.mov(a64::w0, number);
+          ASSERT_EQ(run_a64(narrow), number & 0xffffffff);
+        }
+      }
+    }
+  }
+}
+
+TEST(CompiledEncodingA64, MakesConstants) {
+  std::vector<uint64_t> all = {0,
+                               ~uint64_t{0},
+                               0xff00ff00ff0000ff,
+                               0x3f8000003f800000,
+                               0xbf800000bf800000,
+                               0x4048000040480000,
+                               0x3ff0000000000000,
+                               0xc03e000000000000,
+                               0x7f8000007f800000,
+                               0xfff8000000000000,
+                               0x0012001200120012,
+                               0x1200120012001200,
+                               0xffedffedffedffed,
+                               0x7f7f7f7f7f7f7f7f,
+                               0x8000000080000000,
+                               0xffffff80ffffff80};
+  for (uint32_t at = 0; at < 32; at += 4) {
+    for (uint64_t byte : {0x5au, 0x80u, 0x01u}) {
+      const uint64_t word = (byte << at) & 0xffffffff, ones = word | ((uint64_t{1} << at) - 1);
+      for (uint64_t each : {word, ones, ~word & 0xffffffff, ~ones & 0xffffffff})
+        all.push_back(each << 32 | each), all.push_back(each);
+    }
+  }
+  for (uint64_t bits : all) {
+    for (uint64_t high : {bits, uint64_t{0}, ~bits}) {
+      for (uint32_t half : {0u, 1u}) {
+        NotesA64 notes;
+        const Vec value = notes.new_vector();
+        notes.constant(value, {bits, high});
+        notes.umov(a64::x0, value.d(half));
+        ASSERT_EQ(run_a64(notes), half ? high : bits) << bits << " " << high;
+      }
+    }
+  }
+}
+
+// A jump on a bit reaches 32 KB.
+TEST(CompiledEncodingA64, JumpsFartherThanTheirFields) {
+  for (bool is_set : {false, true}) {
+    NotesA64 notes;
+    const Gp word = notes.new_word();
+    const asmjit::Label far = notes.newLabel(), back = notes.newLabel(), end = notes.newLabel();
+    notes.mov(word, is_set ? 8 : 0);
+    notes.mov(a64::x0, 0);
+    notes.b(far);
+    notes.bind(back);
+    notes.add(a64::x0, a64::x0, 8192);
+    notes.b(end);
+    for (uint32_t i = 0; i < 20'000; ++i) notes.add(a64::x0, a64::x0, 1);
+    notes.bind(far);
+    notes.tbnz(word, 3, back);
+    for (uint32_t i = 0; i < 20'000; ++i) notes.add(a64::x0, a64::x0, 1);
+    notes.bind(end);
+    EXPECT_EQ(run_a64(notes), is_set ? 8192u : 20'000u);
   }
 }
 

@@ -119,13 +119,13 @@ void NotesA64::note_uses(Note& note, bool copies) {
   if (note.reads & 1) note.reg[kTo] = read(to, until);
   if (note.writes) {
     note.reg[kTo] = write(to, at, begins, true);
-    if (copies) note_copy(note.reg[kTo], note.reg[kSecond]);
+    if (copies && note.kind == Kind::Plain) note_copy(note.reg[kTo], note.reg[kSecond]);
   }
   if (note.kind < Kind::Jump) [[likely]]
     return;
   if (note.kind == Kind::Return) end_block(kNone, false);
   if (note.kind == Kind::Jump) {
-    const auto label = static_cast<uint32_t>(note.number);
+    const auto label = static_cast<uint32_t>(note.number());
     const bool always = note.word == 0x14000000;
     if (always || !is_bare(label)) end_block(label, !always);
   }
@@ -373,7 +373,8 @@ bool NotesA64::note_sum(Note& note, const How& how, Operands operands, size_t co
   if (has_result) writes(note, operands[next++]);
   if (how.form == Form::MoveWord && operands[next]->isImm()) {
     note.kind = Kind::Number;
-    note.number = wide ? number_at(operands[next]) : number_at(operands[next]) & 0xffffffff;
+    const uint64_t number = number_at(operands[next]);
+    note.set_number(wide ? number : number & 0xffffffff);
     return true;
   }
   note.word |= wide;
@@ -481,7 +482,7 @@ bool NotesA64::note_jump(Note& note, const How& how, uint32_t id, Operands opera
     note.word = how.word | static_cast<uint32_t>((bit >> 5) << 31 | (bit & 31) << 19);
     label = operands[2];
   }
-  note.number = label->id();
+  note.set_number(label->id());
   return label->isLabel();
 }
 
@@ -496,7 +497,7 @@ void NotesA64::add_constant(const Vec& to, const Constant& bits) {
   }
   Note& note = notes_.next();
   note = {.word = 0x9c000000, .kind = Kind::Constant};
-  note.number = (found - 1) * sizeof(Constant);
+  note.set_number((found - 1) * sizeof(Constant));
   note.reg[kTo] = to.id();
   note_uses(note, false);
   notes_.add();

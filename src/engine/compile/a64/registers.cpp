@@ -158,7 +158,9 @@ void RegistersA64::write_moved(const Note& note) {
     return copy(from - Spans::kSpans, place(to), false);
   uint32_t word = note.word;
   constexpr uint32_t kAt[] = {0, 5, 16, 10};
-  for (uint32_t i = 1; i < 4; ++i) word |= moved(note.reg[i], true) << kAt[i];
+  for (uint32_t i = 1; i < 4; ++i) {
+    if (note.reads >> i & 1) word |= moved(note.reg[i], true) << kAt[i];
+  }
   const uint32_t reg = moved(to, note.reads & 1);
   encode(note, word | reg, reg);
   if (note.writes && in_memory(to)) copy(to - Spans::kSpans, reg, true);
@@ -167,9 +169,9 @@ void RegistersA64::write_moved(const Note& note) {
 inline void RegistersA64::encode(const Note& note, uint32_t word, uint32_t to) {
   switch (note.kind) {
     case Kind::Number:
-      return put_number(to, note.number);
+      return put_number(to, note.number());
     case Kind::Constant:
-      links_.push_back({here(), kNone, static_cast<uint32_t>(note.number / 4)});
+      links_.push_back({here(), kNone, static_cast<uint32_t>(note.number() / 4)});
       return put(word);
     case Kind::Jump:
       return jump(word, note);
@@ -188,14 +190,16 @@ inline void RegistersA64::write(const Note& note) {
   constexpr ptrdiff_t kMost = 64;  // words that one note may become, and more
   if (note.kind == Kind::None) return;
   if (end_ - at_ < kMost) make_room();
-  bool some = false;
-  for (uint32_t reg : note.reg) some |= in_memory(reg);
+  const bool is_plain = note.kind == Kind::Plain;
+  bool some = in_memory(note.reg[0]) || in_memory(note.reg[1]);
+  if (is_plain) some |= in_memory(note.reg[2]) || in_memory(note.reg[3]);
   if (some) return write_moved(note);
-  const uint32_t to = place(note.reg[0]), second = place(note.reg[2]);
+  const uint32_t to = place(note.reg[0]);
+  const uint32_t word = note.word | to | place(note.reg[1]) << 5;
+  if (!is_plain) return encode(note, word, to);
+  const uint32_t second = place(note.reg[2]);
   if (note.copies && to == second) return;
-  const uint32_t word =
-      note.word | to | place(note.reg[1]) << 5 | second << 16 | place(note.reg[3]) << 10;
-  encode(note, word, to);
+  put(word | second << 16 | place(note.reg[3]) << 10);
 }
 
 // In as few instructions as it takes.
@@ -227,7 +231,7 @@ void RegistersA64::put_number(uint32_t reg, uint64_t number) {
 
 // To a block that is written already, or further on.
 void RegistersA64::jump(uint32_t word, const Note& note) {
-  const uint32_t to = notes_->block_of_label_[static_cast<size_t>(note.number)];
+  const uint32_t to = notes_->block_of_label_[static_cast<size_t>(note.number())];
   if (to >= notes_->blocks_.size()) {
     fails_ = true;
     return;

@@ -101,8 +101,14 @@ class NotesA64 : public Spans, public asmjit::a64::EmitterExplicitT<NotesA64> {
     uint8_t reads = 0;        // fields, by bit
     bool writes = true;       // the field kTo
     bool copies = false;      // kSecond, as it is
-    uint32_t reg[4] = {};     // by field; where there is none, 0 leaves the word as it is
-    uint64_t number = 0;      // Number; an offset of Constant; a label
+    // By field; where there is none, 0 leaves the word as it is. The last two are the number of a
+    // Number, the offset of a Constant, or a label.
+    uint32_t reg[4] = {};
+    uint64_t number() const { return uint64_t{reg[kThird]} << 32 | reg[kSecond]; }
+    void set_number(uint64_t to) {
+      reg[kSecond] = static_cast<uint32_t>(to);
+      reg[kThird] = static_cast<uint32_t>(to >> 32);
+    }
   };
   using Constant = std::array<uint64_t, 2>;
 
@@ -201,7 +207,7 @@ class RegistersA64 {
   uint32_t saved_words_ = 0, saved_vectors_ = 0;  // registers of the caller, by bit
   bool calls_ = false;
 
-  Grown<uint32_t> words_;
+  Grown<uint32_t, 1 << 20> words_;
   uint32_t *at_ = nullptr, *end_ = nullptr;
   struct Link {
     uint32_t at;      // in `words_`

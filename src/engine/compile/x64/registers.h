@@ -206,7 +206,7 @@ class RegistersX64 {
   Places places_;
   uint32_t saved_ = 0;  // registers of the caller, by bit
 
-  Grown<uint8_t> bytes_;
+  Grown<uint8_t, 1 << 20> bytes_;
   uint8_t *at_ = nullptr, *end_ = nullptr;
   struct Link {
     uint32_t at;      // of four bytes, in `bytes_`
