@@ -563,13 +563,6 @@ std::unique_ptr<Emitted> Emitter::run() {
   return std::move(out_);
 }
 
-// Debian builds asmjit with checks of its register allocator that look at every register whenever
-// one moves: half of the time of a long phase. The archive has the check as a weak symbol, which
-// this one replaces; with another version of asmjit it is a function that nobody calls.
-extern "C" bool kiln_allocator_is_fine(const void* assignment) noexcept
-    __asm__("_ZN6asmjit8_abi_1_912RAAssignment6verifyEv");
-extern "C" bool kiln_allocator_is_fine(const void*) noexcept { return true; }
-
 std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheIndex& cache_index) {
   std::unique_ptr<Target> target = make_target();
   // A strip would reach over several rows.

@@ -2,9 +2,9 @@
 // Which Ops take the place of a program's own once it has run long?
 #include <algorithm>
 
-#include "engine/compile/generator.h"
 #include "engine/compile/stretches.h"
 #include "engine/compile/target.h"
+#include "engine/memory/spare.h"
 
 namespace kiln::engine {
 namespace {

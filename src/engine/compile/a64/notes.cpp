@@ -107,7 +107,7 @@ void NotesA64::clear() {
   constant_by_hash_.fill(0);
 }
 
-void NotesA64::note_uses(Note& note, bool copies) {
+[[gnu::always_inline]] inline void NotesA64::note_uses(Note& note, bool copies) {
   begin_note(notes_.size());
   const uint32_t at = notes_.size() * 2, until = at + 1, to = note.reg[kTo];
   bool begins = (note.reads & 1) == 0;

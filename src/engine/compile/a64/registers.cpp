@@ -56,8 +56,12 @@ bool RegistersA64::run(NotesA64& notes, std::vector<std::byte>* bytes) {
   spans_ = notes.spans_.data();
   calls_ = !notes.calls_.empty();
   find_saved();
-  is_far_ = false;
-  return write(bytes);
+  for (Far far : {Far::None, Far::Bits, Far::All}) {
+    far_ = far;
+    if (write(bytes)) return true;
+    if (fails_) return false;
+  }
+  return false;
 }
 
 // In pairs.
@@ -238,7 +242,7 @@ void RegistersA64::jump(uint32_t word, const Note& note) {
   }
   const bool always = is_jump_anywhere(word);
   if (always && to == block_ + 1) return;
-  if (is_far_ && !always) {
+  if (!always && (far_ == Far::All || (far_ == Far::Bits && is_jump_on_bit(word)))) {
     put(opposite(word) | 2u << 5);
     word = 0x14000000;
   }
@@ -268,6 +272,7 @@ void RegistersA64::make_room() {
   end_ = words_.data() + words_.size();
 }
 
+// False: something is not known, or too far away.
 bool RegistersA64::write(std::vector<std::byte>* bytes) {
   const std::vector<Spans::Block>& blocks = notes_->blocks_;
   const std::vector<NotesA64::Constant>& constants = notes_->constants_;
@@ -288,12 +293,7 @@ bool RegistersA64::write(std::vector<std::byte>* bytes) {
   }
   constexpr size_t kEach = sizeof(NotesA64::Constant) / sizeof(uint32_t);
   const size_t code = here(), behind = (code + kEach - 1) / kEach * kEach;
-  if (fails_) return false;
-  if (!link(behind)) {
-    if (is_far_) return false;
-    is_far_ = true;
-    return write(bytes);
-  }
+  if (fails_ || !link(behind)) return false;
   bytes->resize(behind * 4 + constants.size() * sizeof(NotesA64::Constant));
   std::memcpy(bytes->data(), words_.data(), code * 4);
   if (!constants.empty())

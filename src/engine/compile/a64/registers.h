@@ -219,7 +219,10 @@ class RegistersA64 {
   uint32_t block_ = 0;                         // that is being written
   std::array<std::array<Held, 4>, 2> held_{};  // words, vectors
   uint32_t now_ = 0;                           // instructions with such values
-  bool is_far_ = false;  // jumps on a condition lead around one that goes anywhere
+  // Jumps on a condition lead around one that goes anywhere: those on a bit, which reach least, or
+  // all of them.
+  enum class Far : uint8_t { None, Bits, All };
+  Far far_ = Far::None;
   bool fails_ = false;
 };
 

@@ -4,11 +4,12 @@
 
 #include <asmjit/arm/a64emitter.h>
 
+#include <bit>
 #include <vector>
 
 #include "engine/compile/a64/registers.h"
-#include "engine/compile/generator.h"
 #include "engine/compile/target.h"
+#include "engine/memory/spare.h"
 
 namespace kiln::engine {
 
@@ -29,7 +30,7 @@ class A64 final : public Target {
  public:
   A64() { cc_.clear(); }
   ~A64() override {
-    if (cc_.size() < kLongestKept / 4) Spare<Known>::give_back(std::move(generator_));
+    if (cc_.size() < NotesA64::kMostKept) Spare<Known>::give_back(std::move(generator_));
   }
   uint32_t vector_lanes() const override { return 4; }
   uint32_t vector_count() const override { return 32; }
@@ -270,7 +271,9 @@ class A64 final : public Target {
     is_signed_value ? cc_.sxtw(x(to), w(a)) : cc_.mov(w(to), w(a));
   }
   void word_add(Reg to, Reg a, int64_t number) override {
-    if (number >= 0 && number < 4096) {
+    if (number == 0) {
+      copy(to, a);
+    } else if (number >= 0 && number < 4096) {
       cc_.add(x(to), x(a), static_cast<uint64_t>(number));
     } else if (number < 0 && number > -4096) {
       cc_.sub(x(to), x(a), static_cast<uint64_t>(-number));
@@ -293,6 +296,10 @@ class A64 final : public Target {
     cc_.b_hi(to);
   }
   void jump_if_bits(Reg word, uint64_t bits, Label to) override {
+    if (std::has_single_bit(bits)) {
+      cc_.tbnz(x(word), std::countr_zero(bits), to);
+      return;
+    }
     cc_.tst(x(word), bits);
     cc_.b_ne(to);
   }

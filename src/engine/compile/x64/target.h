@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/compile/generator.h"
-#include "engine/compile/x64/registers.h"
 #include "engine/compile/target.h"
+#include "engine/compile/x64/registers.h"
+#include "engine/memory/spare.h"
 
 namespace kiln::engine {
 
@@ -35,7 +35,7 @@ class X64 final : public Target {
  public:
   X64() { cc_.clear(); }
   ~X64() override {
-    if (cc_.size() < kLongestKept / 4) Spare<Known>::give_back(std::move(generator_));
+    if (cc_.size() < NotesX64::kMostKept) Spare<Known>::give_back(std::move(generator_));
   }
   uint32_t vector_lanes() const override { return 8; }
   uint32_t vector_count() const override { return 16; }
