@@ -154,8 +154,11 @@ void NotesA64::note(uint32_t id, Operands operands, size_t count) {
     known = how.form != Form::Unknown && note_vectors(note, how, operands, count);
   else if (how.form <= Form::ShiftFull)
     known = note_shift(note, how, operands, count);
+  else if (how.form <= Form::Move)
+    known = note_elements(note, how, operands);
   else if (how.form <= Form::Bytes)
-    known = note_elements(note, how, operands, count);
+    known = how.form == Form::RealMove ? note_real(note, operands)
+                                       : note_bytes(note, how, operands, count);
   else if (how.form <= Form::MemoryVector)
     known = note_memory(note, how, operands);
   else if (how.form <= Form::MoveWord)
@@ -225,7 +228,7 @@ bool NotesA64::note_shift(Note& note, const How& how, Operands operands, size_t 
   return true;
 }
 
-bool NotesA64::note_elements(Note& note, const How& how, Operands operands, size_t count) {
+bool NotesA64::note_elements(Note& note, const How& how, Operands operands) {
   writes(note, operands[0]);
   switch (how.form) {
     case Form::Extract:
@@ -271,47 +274,53 @@ bool NotesA64::note_elements(Note& note, const How& how, Operands operands, size
       reads(note, kSecond, operands[1]);
       return true;
     }
-    case Form::RealMove: {
-      if (!operands[1]->isImm()) {
-        const bool to_word = !is_vector(operands[0]), from_word = !is_vector(operands[1]);
-        if (to_word == from_word) return false;
-        const Vec& v = vector_at(operands[to_word ? 1 : 0]);
-        if (!v.isVecS() && !v.isVecD()) return false;
-        note.word = (v.isVecD() ? 0x9e660000u : 0x1e260000u) | (from_word ? 1u << 16 : 0);
-        reads(note, kFirst, operands[1]);
-        return true;
-      }
-      const Vec& to = vector_at(operands[0]);
-      const uint32_t byte =
-          real_byte(std::bit_cast<uint64_t>(operands[1]->as<Imm>().valueAs<double>()));
-      if (size_of(to) < 2 || size_of(to) > 3 || byte > 255) return false;
-      note.word |= q_of(to) | (size_of(to) - 2) << 29 | byte_fields(byte);
-      return true;
-    }
-    case Form::Bytes: {
-      const Vec& to = vector_at(operands[0]);
-      const bool inverted = how.id == Inst::kIdMvni_v;
-      const uint32_t size = size_of(to);
-      uint64_t number = number_at(operands[1]);
-      if (count == 3) {
-        const auto& by = operands[2]->as<Imm>();
-        const bool ones = by.predicate() == static_cast<uint32_t>(asmjit::arm::ShiftOp::kMSL);
-        number = number << by.value() | (ones ? (uint64_t{1} << by.value()) - 1 : 0);
-      }
-      if (size > 3) return false;
-      note.word |= q_of(to);
-      if (size == 1 || size == 2) {
-        const uint32_t fields = one_byte(number, size);
-        note.word |= fields;
-        return fields != 0 || number == 0;
-      }
-      const uint64_t byte = size == 0 ? number : whole_bytes(number);
-      note.word |= (size == 3 ? 0x2000e000u : 0xe000u) | byte_fields(byte);
-      return byte < 256 && !inverted;
-    }
     default:
       return false;
   }
+}
+
+// FMOV, of a number or between a word and a vector.
+bool NotesA64::note_real(Note& note, Operands operands) {
+  writes(note, operands[0]);
+  if (!operands[1]->isImm()) {
+    const bool to_word = !is_vector(operands[0]), from_word = !is_vector(operands[1]);
+    if (to_word == from_word) return false;
+    const Vec& v = vector_at(operands[to_word ? 1 : 0]);
+    if (!v.isVecS() && !v.isVecD()) return false;
+    note.word = (v.isVecD() ? 0x9e660000u : 0x1e260000u) | (from_word ? 1u << 16 : 0);
+    reads(note, kFirst, operands[1]);
+    return true;
+  }
+  const Vec& to = vector_at(operands[0]);
+  const uint32_t byte =
+      real_byte(std::bit_cast<uint64_t>(operands[1]->as<Imm>().valueAs<double>()));
+  if (size_of(to) < 2 || size_of(to) > 3 || byte > 255) return false;
+  note.word |= q_of(to) | (size_of(to) - 2) << 29 | byte_fields(byte);
+  return true;
+}
+
+// MOVI and MVNI.
+bool NotesA64::note_bytes(Note& note, const How& how, Operands operands, size_t count) {
+  writes(note, operands[0]);
+  const Vec& to = vector_at(operands[0]);
+  const bool inverted = how.id == Inst::kIdMvni_v;
+  const uint32_t size = size_of(to);
+  uint64_t number = number_at(operands[1]);
+  if (count == 3) {
+    const auto& by = operands[2]->as<Imm>();
+    const bool ones = by.predicate() == static_cast<uint32_t>(asmjit::arm::ShiftOp::kMSL);
+    number = number << by.value() | (ones ? (uint64_t{1} << by.value()) - 1 : 0);
+  }
+  if (size > 3) return false;
+  note.word |= q_of(to);
+  if (size == 1 || size == 2) {
+    const uint32_t fields = one_byte(number, size);
+    note.word |= fields;
+    return fields != 0 || number == 0;
+  }
+  const uint64_t byte = size == 0 ? number : whole_bytes(number);
+  note.word |= (size == 3 ? 0x2000e000u : 0xe000u) | byte_fields(byte);
+  return byte < 256 && !inverted;
 }
 
 bool NotesA64::note_memory(Note& note, const How& how, Operands operands) {

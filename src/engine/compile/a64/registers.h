@@ -143,7 +143,9 @@ class NotesA64 : public Spans, public asmjit::a64::EmitterExplicitT<NotesA64> {
   void note(uint32_t id, Operands operands, size_t count);
   static bool note_vectors(Note& note, const How& how, Operands operands, size_t count);
   static bool note_shift(Note& note, const How& how, Operands operands, size_t count);
-  static bool note_elements(Note& note, const How& how, Operands operands, size_t count);
+  static bool note_elements(Note& note, const How& how, Operands operands);
+  static bool note_real(Note& note, Operands operands);
+  static bool note_bytes(Note& note, const How& how, Operands operands, size_t count);
   static bool note_words(Note& note, const How& how, Operands operands, size_t count);
   static bool note_sum(Note& note, const How& how, Operands operands, size_t count);
   static bool note_memory(Note& note, const How& how, Operands operands);
