@@ -301,7 +301,7 @@ bool Places::place_all(bool vectors, std::span<const uint8_t> registers, uint32_
   bool all = true;
   std::array<uint8_t, 32> index_of{};  // by register, and 1
   for (uint32_t i = 0; i < count; ++i) index_of[registers[i]] = static_cast<uint8_t>(i + 1);
-  const uint32_t known = ~uint32_t{0} >> (32 - count);
+  const auto known = static_cast<uint32_t>((uint64_t{1} << count) - 1);
   for (uint32_t index : ordered(vectors)) spans_[index].place = -1;
   for (uint32_t index : ordered(vectors)) {
     Span& span = spans_[index];
