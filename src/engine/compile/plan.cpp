@@ -233,7 +233,7 @@ bool Planner::read_warpwide(Step& step) {
     if (!variable) return false;
     step.reads.push_back(*variable);
   }
-  if (touched.sources && kExchangesLanes) {
+  if (touched.sources) {
     const auto by = number_in(step.reads[1]), clamp = number_in(step.reads[2]);
     if (by && clamp) {
       step.exchange.emplace();

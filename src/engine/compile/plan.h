@@ -68,14 +68,6 @@ struct Place {
   int64_t warp_step = 0;  // as of a variable
 };
 
-// Are there instructions that exchange lanes (Target::permute)? Else the handler of a shuffle is
-// called.
-#if defined(__x86_64__)
-constexpr bool kExchangesLanes = true;
-#else
-constexpr bool kExchangesLanes = false;
-#endif
-
 // Does f32 arithmetic take a hundred times as long where a value is subnormal? That of f64 does
 // not, of the same values, and neither do conversions.
 #if defined(__x86_64__)

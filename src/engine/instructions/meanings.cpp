@@ -8,34 +8,6 @@
 namespace kiln::engine {
 namespace {
 
-#if defined(__x86_64__)
-constexpr bool kMakesAll = true;
-#else
-constexpr bool kMakesAll = false;
-#endif
-
-// Has only one of the compiler's CPUs instructions for it?
-bool is_made_by_some(const Meaning& meaning) {
-  if (meaning.floats.flushes || meaning.floats.saturates) return true;
-  switch (meaning.does) {
-    case Does::PowerOfTwo:
-    case Does::DivideNearly:
-    case Does::Rounded:
-    case Does::Small:
-    case Does::Lookup:
-    case Does::Cast:
-    case Does::Whole:
-    case Does::Remainder:
-    case Does::MulHigh:
-      return true;
-    case Does::Divide:
-    case Does::Absolute:
-      return !is_real(meaning.type);
-    default:
-      return false;
-  }
-}
-
 std::unique_ptr<const Meanings> describe_all() {
   auto all = std::make_unique<Meanings>();
   describe_float(*all);
@@ -58,11 +30,6 @@ std::unique_ptr<const Meanings> describe_all() {
 
 void Meanings::add(Handler handler, Meaning meaning, const OfFloats& floats) {
   meaning.floats = floats;
-  if (!kMakesAll && is_made_by_some(meaning)) {  // the handler is called
-    if (meaning.does == Does::Compare) return;   // it writes no lanes: the interpreter runs it
-    meaning.does = Does::Lanewise;
-    meaning.floats = {};
-  }
   rows_.emplace(handler, meaning);
 }
 

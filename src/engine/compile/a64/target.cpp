@@ -32,8 +32,15 @@ bool A64::unary(Does does, Number type, Reg to, Reg a) {
     bytes_of(type) == 8 ? cc_.neg(d.d2(), s.d2()) : cc_.neg(d.s4(), s.s4());
     return true;
   }
+  if (does == Does::Absolute && type == Number::S32) {
+    cc_.abs(d.s4(), s.s4());
+    return true;
+  }
   if (type != Number::F32) return false;
   switch (does) {
+    case Does::PowerOfTwo:
+      power_of_two(d, s);
+      return true;
     case Does::Negate:
       cc_.fneg(d.s4(), s.s4());
       return true;
@@ -126,6 +133,9 @@ bool A64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
       case Does::Max:
         cc_.fmaxnm(d.s4(), l.s4(), r.s4());
         return true;
+      case Does::DivideNearly:
+        divide_nearly(d, l, r);
+        return true;
       default:
         return false;
     }
@@ -138,17 +148,31 @@ bool A64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
       wide ? cc_.sub(d.d2(), l.d2(), r.d2()) : cc_.sub(d.s4(), l.s4(), r.s4());
       return true;
     case Does::Mul:
+      wide ? multiply_wide(d, l, r) : static_cast<void>(cc_.mul(d.s4(), l.s4(), r.s4()));
+      return true;
+    case Does::MulHigh:
       if (wide) return false;
-      cc_.mul(d.s4(), l.s4(), r.s4());
+      multiply_high(type, d, l, r);
+      return true;
+    case Does::Divide:
+    case Does::Remainder:
+      if (wide) return false;
+      divide_integers(does, type, to, a, b);
       return true;
     case Does::Min:
-      if (wide) return false;
-      is_signed(type) ? cc_.smin(d.s4(), l.s4(), r.s4()) : cc_.umin(d.s4(), l.s4(), r.s4());
+    case Does::Max: {
+      const bool least = does == Does::Min;
+      if (wide) {
+        Vec above = temporary();
+        is_above(type, above, l, r);
+        select(to, above, least ? b : a, least ? a : b);
+      } else if (is_signed(type)) {
+        least ? cc_.smin(d.s4(), l.s4(), r.s4()) : cc_.smax(d.s4(), l.s4(), r.s4());
+      } else {
+        least ? cc_.umin(d.s4(), l.s4(), r.s4()) : cc_.umax(d.s4(), l.s4(), r.s4());
+      }
       return true;
-    case Does::Max:
-      if (wide) return false;
-      is_signed(type) ? cc_.smax(d.s4(), l.s4(), r.s4()) : cc_.umax(d.s4(), l.s4(), r.s4());
-      return true;
+    }
     case Does::ShiftLeft:
     case Does::ShiftRight: {
       if (wide) return false;
@@ -186,7 +210,13 @@ bool A64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
     cc_.orr(v(to).b16(), moved.b16(), by.b16());
     return true;
   }
-  if (does != Does::Mad || type == Number::U64 || type == Number::S64) return false;
+  if (does != Does::Mad) return false;
+  if (type == Number::U64 || type == Number::S64) {
+    Vec product = temporary();
+    multiply_wide(product, v(a), v(b));
+    cc_.add(v(to).d2(), product.d2(), v(c).d2());
+    return true;
+  }
   Vec sum = v(to);
   // The sum is read and written: it must not be a factor as well.
   const bool apart = to.id() == a.id() || to.id() == b.id();
@@ -224,6 +254,8 @@ bool A64::convert(Number to_type, Number from, Reg to, Reg a) {
     cc_.ucvtf(v(to).s4(), v(a).s4());
   else if (to_type == Number::S32 && from == Number::F32)
     cc_.fcvtzs(v(to).s4(), v(a).s4());
+  else if (to_type == Number::U32 && from == Number::F32)
+    cc_.fcvtzu(v(to).s4(), v(a).s4());
   else
     return false;
   return true;

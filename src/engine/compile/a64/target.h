@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the code generator of aarch64 keep? (a64/target.cpp, a64/words.cpp)
+// What does the code generator of aarch64 keep? (a64/target.cpp, a64/numbers.cpp, a64/lanes.cpp,
+// a64/words.cpp)
 #pragma once
 
 #include <asmjit/arm/a64emitter.h>
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <vector>
 
 #include "engine/compile/a64/registers.h"
@@ -132,13 +135,21 @@ class A64 final : public Target {
   }
   void constant(Reg to, uint64_t bits, uint32_t bytes) override {
     const uint64_t all = bytes == 8 ? bits : (bits & 0xffffffffu) * 0x100000001u;
-    cc_.constant(v(to), {all, all});
+    constant_lanes(v(to), all, all);
   }
   void steps(Reg to, uint64_t step, uint32_t bytes) override {
-    const auto pair = [&](uint64_t lane) {
-      return (lane * step & 0xffffffffu) | (lane + 1) * step << 32;
-    };
-    bytes == 8 ? cc_.constant(v(to), {0, step}) : cc_.constant(v(to), {pair(0), pair(2)});
+    const auto [low, high] = steps_from(0, step, bytes);
+    constant_lanes(v(to), low, high);
+  }
+  bool adds_steps() const override { return true; }
+  void add_steps(const Reg& to, const Reg& a, int64_t first, int64_t step,
+                 uint32_t bytes) override {
+    const auto [low, high] =
+        steps_from(static_cast<uint64_t>(first), static_cast<uint64_t>(step), bytes);
+    Vec rises = temporary();
+    constant_lanes(rises, low, high);
+    bytes == 8 ? cc_.add(v(to).d2(), v(a).d2(), rises.d2())
+               : cc_.add(v(to).s4(), v(a).s4(), rises.s4());
   }
   void constant_word(Reg to, uint64_t bits) override { cc_.mov(x(to), bits); }
   void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) override {
@@ -160,6 +171,31 @@ class A64 final : public Target {
     else
       cc_.ld1(bytes == 8 ? v(to).d(lane) : v(to).s(lane), a64::ptr(x(base)));
   }
+
+  // Each lane by itself: there is no instruction for all of them (a64/lanes.cpp).
+  bool gather(const Reg& to, const Reg& base, int64_t offset, const Reg& low, const Reg& high,
+              uint32_t bytes) override;
+  bool gathers_narrow() const override { return true; }
+  void gather_narrow(const Reg& to, const Reg& base, int64_t offset, const Reg& distances,
+                     uint32_t shift) override;
+  bool load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step,
+                  uint32_t bytes) override;
+  bool store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
+                   uint32_t bytes) override;
+  bool loads_some() const override { return true; }
+  void load_some(const Reg& to, const Reg& base, int64_t offset, const Reg& mask) override;
+  bool gathers_small() const override { return true; }
+  void insert_small(const Reg& to, const Reg& base, int64_t offset, uint32_t lane,
+                    uint32_t bytes) override;
+  void widen_small(const Reg& to, const Reg& a, Number from) override {
+    widen_neighbours(v(to), v(a), from);
+  }
+  void exchange(const Reg& to, const Reg& from, uint32_t bits) override;
+  void order(const Reg& to, const uint8_t* lanes) override;
+  void permute(const Reg& to, const Reg& from, const Reg& order) override {
+    cc_.tbl(v(to).b16(), v(from).b16(), v(order).b16());
+  }
+  void join(const Reg& to, const Reg& a, const Reg& b, uint32_t lanes) override;
 
   void load_word_at(const Reg& to, const Reg& base, const Reg& index, int64_t offset,
                     uint32_t bytes) override {
@@ -245,19 +281,30 @@ class A64 final : public Target {
     cc_.fcmeq(is_number.d2(), v(value).d2(), v(value).d2());
     cc_.bif(v(value).b16(), nan.b16(), is_number.b16());
   }
+  void flush(const Reg& to, const Reg& a) override;
+  void round(int64_t how) override;
+  void round_as_before() override;
+  void unpack(Small small, uint32_t part, const Reg& to, const Reg& a) override;
+  void pack(Small small, const Reg& to, const std::array<Reg, 2>& parts) override;
   bool from_double(Number to_type, Reg to, Reg low, Reg high) override;
   bool to_double(Number from, bool high, Reg to, Reg a) override;
   void bits_to_mask(Reg to, Reg word, uint32_t first) override {
-    Gp moved = temporary_word();
-    cc_.lsr(moved, x(word), first);
-    Vec lanes = temporary(), bits = temporary();
-    lane_bits(bits);
-    cc_.dup(lanes.s4(), moved.w());
-    cc_.cmtst(v(to).s4(), lanes.s4(), bits.s4());
+    Vec all = temporary();
+    cc_.dup(all.s4(), w(word));
+    bits_to_mask_of(v(to), all, first);
+  }
+  void bits_to_masks(const List<Reg>& to, const Reg& word) override {
+    Vec all = temporary();
+    cc_.dup(all.s4(), w(word));
+    for (size_t i = 0; i < to.size(); ++i) {
+      const Mark mark = this->mark();
+      bits_to_mask_of(v(to[i]), all, static_cast<uint32_t>(i) * 4);
+      release(mark);
+    }
   }
   void mask_to_bits(Reg word, Reg mask, uint32_t first) override {
     Vec bits = temporary();
-    lane_bits(bits);
+    lane_bits(bits, 0);
     cc_.and_(bits.b16(), bits.b16(), v(mask).b16());
     cc_.addv(bits.s(), bits.s4());
     Gp lanes = temporary_word();
@@ -317,9 +364,30 @@ class A64 final : public Target {
   bool binary_wide(Does does, const Vec& to, const Vec& a, const Vec& b);
   Vec temporary() { return vector().as<Vec>(); }
   Gp temporary_word() { return word().as<Gp>(); }
-  void lane_bits(const Vec& to) {  // 1, 2, 4, 8
-    cc_.constant(to, {uint64_t{2} << 32 | 1, uint64_t{8} << 32 | 4});
+  // One of two lanes each.
+  static std::array<uint64_t, 2> steps_from(uint64_t first, uint64_t step, uint32_t bytes) {
+    const auto two = [&](uint64_t lane) {
+      return uint64_t{static_cast<uint32_t>(first + step * lane)} |
+             uint64_t{static_cast<uint32_t>(first + step * (lane + 1))} << 32;
+    };
+    return bytes == 8 ? std::array{first, first + step} : std::array{two(0), two(2)};
   }
+  void constant_lanes(const Vec& to, uint64_t low, uint64_t high) { cc_.constant(to, {low, high}); }
+  void lane_bits(const Vec& to, uint32_t first) {  // 1, 2, 4, 8, moved by so many
+    constant_lanes(to, (uint64_t{2} << 32 | 1) << first, (uint64_t{8} << 32 | 4) << first);
+  }
+  void bits_to_mask_of(const Vec& to, const Vec& all, uint32_t first) {
+    Vec bits = temporary();
+    lane_bits(bits, first);
+    cc_.cmtst(to.s4(), all.s4(), bits.s4());
+  }
+  void widen_neighbours(const Vec& to, const Vec& a, Number from);
+  void power_of_two(const Vec& to, const Vec& a);
+  void divide_nearly(const Vec& to, const Vec& a, const Vec& b);
+  void divide_integers(Does does, Number type, const Reg& to, const Reg& a, const Reg& b);
+  void multiply_high(Number type, const Vec& to, const Vec& a, const Vec& b);
+  void multiply_wide(const Vec& to, const Vec& a, const Vec& b);
+  Vec round_to_bf16(const Vec& value);
 
   struct Known {
     NotesA64 notes;

@@ -105,16 +105,20 @@ void A64::word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b)
   cc_.csetm(x(to), when);  // all ones: a predicate of all lanes
 }
 
-void A64::load_small(const Reg& to, const Reg& base, int64_t offset, Number from) {
+void A64::widen_neighbours(const Vec& to, const Vec& a, Number from) {
   const bool is_signed_value = from == Number::S8 || from == Number::S16;
-  const Vec d = v(to);
+  Vec halves = a;
   if (bytes_of(from) == 1) {
-    cc_.ldr(d.s(), at(base, offset, 4));
-    is_signed_value ? cc_.sshll(d.h8(), d.b8(), 0) : cc_.ushll(d.h8(), d.b8(), 0);
-  } else {
-    cc_.ldr(d.d(), at(base, offset, 8));
+    is_signed_value ? cc_.sshll(to.h8(), a.b8(), 0) : cc_.ushll(to.h8(), a.b8(), 0);
+    halves = to;
   }
-  is_signed_value ? cc_.sshll(d.s4(), d.h4(), 0) : cc_.ushll(d.s4(), d.h4(), 0);
+  is_signed_value ? cc_.sshll(to.s4(), halves.h4(), 0) : cc_.ushll(to.s4(), halves.h4(), 0);
+}
+
+void A64::load_small(const Reg& to, const Reg& base, int64_t offset, Number from) {
+  const Vec d = v(to);
+  bytes_of(from) == 1 ? cc_.ldr(d.s(), at(base, offset, 4)) : cc_.ldr(d.d(), at(base, offset, 8));
+  widen_neighbours(d, d, from);
 }
 
 void A64::store_small(const Reg& from, const Reg& base, int64_t offset, uint32_t bytes) {

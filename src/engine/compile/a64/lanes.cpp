@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// How do lanes of aarch64 get values from places of their own, and from other lanes?
+#if defined(__aarch64__)
+#include "engine/compile/a64/target.h"
+
+namespace kiln::engine {
+
+// The distances of a strip of words are in two vectors.
+bool A64::gather(const Reg& to, const Reg& base, int64_t offset, const Reg& low, const Reg& high,
+                 uint32_t bytes) {
+  const Vec all = temporary();
+  const Gp from = temporary_word(), far = temporary_word();
+  word_add(from, base, offset);
+  for (uint32_t lane = 0; lane < 16 / bytes; ++lane) {
+    const Mark mark = this->mark();
+    cc_.umov(far, v(lane < 2 ? low : high).d(lane % 2));
+    cc_.add(far, far, from);
+    load_lane(all, far, lane, bytes);
+    release(mark);
+  }
+  copy(to, all);
+  return true;
+}
+
+void A64::gather_narrow(const Reg& to, const Reg& base, int64_t offset, const Reg& distances,
+                        uint32_t shift) {
+  const Vec all = temporary();
+  const Gp from = temporary_word(), far = temporary_word();
+  word_add(from, base, offset);
+  for (uint32_t lane = 0; lane < 4; ++lane) {
+    const Mark mark = this->mark();
+    cc_.smov(far, v(distances).s(lane));
+    cc_.add(far, from, far, a64::lsl(shift));
+    load_lane(all, far, lane, 4);
+    release(mark);
+  }
+  copy(to, all);
+}
+
+bool A64::load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step, uint32_t bytes) {
+  const Gp from = temporary_word();
+  const Vec all = temporary();
+  for (uint32_t lane = 0; lane < 16 / bytes; ++lane) {
+    const Mark mark = this->mark();
+    word_add(from, base, offset + step * lane);
+    load_lane(all, from, lane, bytes);
+    release(mark);
+  }
+  copy(to, all);
+  return true;
+}
+
+bool A64::store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
+                      uint32_t bytes) {
+  for (uint32_t lane = 0; lane < (bytes == 8 ? 2u : 4u); ++lane) {
+    const Mark mark = this->mark();
+    const Gp value = temporary_word();
+    lane_word(value, from, lane, bytes == 8 ? 8 : 4);
+    store_word(value, base, offset + step * lane, bytes);
+    release(mark);
+  }
+  return true;
+}
+
+// The lanes that are left out read where the Pass is, which is there.
+void A64::load_some(const Reg& to, const Reg& base, int64_t offset, const Reg& mask) {
+  const Vec all = temporary();
+  const Gp far = temporary_word(), own = temporary_word();
+  word_add(far, base, offset);
+  cc_.sub(far, far, x(pass()));
+  for (uint32_t lane = 0; lane < 4; ++lane) {
+    const Mark inner = this->mark();
+    cc_.smov(own, v(mask).s(lane));
+    cc_.and_(own, own, far);
+    cc_.add(own, own, x(pass()));
+    load_lane(all, own, lane, 4);
+    release(inner);
+    cc_.add(far, far, 4);
+  }
+  cc_.and_(v(to).b16(), all.b16(), v(mask).b16());
+}
+
+void A64::insert_small(const Reg& to, const Reg& base, int64_t offset, uint32_t lane,
+                       uint32_t bytes) {
+  const Gp word = temporary_word();
+  if (bytes == 1) {
+    cc_.ldrb(word.w(), at(base, offset, 1));
+    cc_.ins(v(to).b(lane), word.w());
+  } else {
+    cc_.ldrh(word.w(), at(base, offset, 2));
+    cc_.ins(v(to).h(lane), word.w());
+  }
+}
+
+void A64::exchange(const Reg& to, const Reg& from, uint32_t bits) {
+  if (bits & 1) cc_.rev64(v(to).s4(), v(from).s4());
+  const Vec now = v(bits & 1 ? to : from);
+  if (bits & 2) cc_.ext(v(to).b16(), now.b16(), now.b16(), 8);
+}
+
+// By bytes.
+void A64::order(const Reg& to, const uint8_t* lanes) {
+  std::array<uint64_t, 2> both{};
+  for (uint32_t lane = 0; lane < 4; ++lane) {
+    const uint64_t bytes = 0x03020100u + (lanes[lane] % 4) * 0x04040404u;
+    both[lane / 2] |= bytes << lane % 2 * 32;
+  }
+  constant_lanes(v(to), both[0], both[1]);
+}
+
+void A64::join(const Reg& to, const Reg& a, const Reg& b, uint32_t lanes) {
+  const auto two = [&](uint32_t lane) {
+    return (lanes >> lane & 1 ? uint64_t{0xffffffff} : 0) |
+           (lanes >> (lane + 1) & 1 ? uint64_t{0xffffffff} << 32 : 0);
+  };
+  Vec mask = temporary();
+  constant_lanes(mask, two(0), two(2));
+  cc_.bsl(mask.b16(), v(b).b16(), v(a).b16());
+  copy(to, mask);
+}
+
+}  // namespace kiln::engine
+#endif
