@@ -212,6 +212,8 @@ bool Emitter::on_parts_of(const Step& step, uint32_t s, uint32_t part, const Reg
   for (uint32_t k = 0; k < m.operands; ++k) {
     from[k] = t_.vector();
     t_.unpack(m.floats.small, part, from[k], bits_of(*operands[k], s, 0));
+    if ((does == Does::Min || does == Does::Max) && t_.needs_quiet_operands())
+      t_.canonicalize(from[k], nan());
   }
   if (does == Does::Mad) {
     sum_to_odd(step, s, to, from);

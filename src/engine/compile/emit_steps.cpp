@@ -197,9 +197,8 @@ bool Emitter::on_steps(const Step& step) {
   return t_.word_binary(m.does, m.type, result(*step.d, 0, 0), word_of(*step.a), word_of(*step.b));
 }
 
-Reg Emitter::quiet_of(uint32_t index, uint32_t strip) {
-  Reg reg = vector_of(index, strip, 0);
-  if (plan_.variables[index].quiet) return reg;
+// A value without signaling NaNs.
+Reg Emitter::quieted(const Reg& reg) {
   Reg clean = t_.vector();
   t_.copy(clean, reg);
   t_.canonicalize(clean, nan());
@@ -319,13 +318,12 @@ bool Emitter::float_step(const Step& step, uint32_t s, const Reg& to) {
   const uint32_t operands = !rounds ? m.operands : does == Does::Mad ? 3 : 2;
   const bool flushes = m.floats.flushes || (rounds && step.op.x);
   const bool saturates = m.floats.saturates || (rounds && step.op.y);
-  const bool picks = does == Does::Min || does == Does::Max;
+  const bool picks = (does == Does::Min || does == Does::Max) && t_.needs_quiet_operands();
   // A power of what is subnormal is 1 anyway.
   const bool flushes_operands = flushes && does != Does::PowerOfTwo;
   const auto operand = [&](const std::optional<uint32_t>& from) {
-    return flushes_operands ? flushed_of(*from, s)
-           : picks          ? quiet_of(*from, s)
-                            : vector_of(*from, s, 0);
+    const Reg reg = flushes_operands ? flushed_of(*from, s) : vector_of(*from, s, 0);
+    return picks && !plan_.variables[*from].quiet ? quieted(reg) : reg;
   };
   const Reg a = operand(step.a);
   const Reg b = operands > 1 ? operand(step.b) : Reg(), c = operands > 2 ? operand(step.c) : Reg();

@@ -45,7 +45,7 @@ class Emitter {
   Reg word_of(uint32_t variable);
   Reg vector_of(uint32_t variable, uint32_t strip, uint32_t half);
   Reg bits_of(uint32_t variable, uint32_t strip, uint32_t half);
-  Reg quiet_of(uint32_t variable, uint32_t strip);
+  Reg quieted(const Reg& reg);
   Reg nan() const { return nan_; }
   Reg result(uint32_t variable, uint32_t strip, uint32_t half);
   Reg place_of(uint32_t variable, uint32_t strip, uint32_t half);

@@ -190,6 +190,8 @@ class Target {
   virtual bool unary(Does does, Number type, Reg to, Reg a) = 0;
   virtual bool binary(Does does, Number type, Reg to, Reg a, Reg b) = 0;
   virtual bool ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) = 0;
+  // Do the least and the most of f32 give a NaN where one operand is a signaling one?
+  virtual bool needs_quiet_operands() const { return false; }
   virtual bool shift(Does does, Number type, Reg to, Reg a,
                      uint32_t by) = 0;  // less than the width
   // Of two words, by 1 to 31 bits.

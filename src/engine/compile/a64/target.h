@@ -227,6 +227,7 @@ class A64 final : public Target {
   bool unary(Does does, Number type, Reg to, Reg a) override;
   bool binary(Does does, Number type, Reg to, Reg a, Reg b) override;
   bool ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) override;
+  bool needs_quiet_operands() const override { return true; }
   bool shift(Does does, Number type, Reg to, Reg a, uint32_t by) override;
   void funnel(Does does, Reg to, Reg low, Reg high, uint32_t by) override {
     // By one half, into which the other one is shifted.
