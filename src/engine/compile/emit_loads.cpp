@@ -176,16 +176,34 @@ bool Emitter::is_checked_at_once(const Step& step) const {
   return v.kept != Kept::Vector && (rises & (step.align - 1)) == 0;
 }
 
+// What the other lanes get does not matter: where all of it is there, they may load too.
+void Emitter::load_for_some(const Step& step, const Reg& base, const Pattern2& steps) {
+  const auto each = [&](bool for_all) {
+    for (uint32_t s = 0; s < strips_; ++s) {
+      const Target::Mark mark = t_.mark();
+      const Reg to = result(*step.d, s, 0);
+      const int64_t at = step.op.imm + rise(steps, s * t_.vector_lanes());
+      for_all ? t_.load(to, base, at) : t_.load_some(to, base, at, loaders_[s]);
+      t_.release(mark);
+    }
+  };
+  if (t_.loads_some_at_once()) return each(false);
+  const Label some = t_.label(), done = t_.label();
+  t_.jump_if(unsure_, true, some);
+  each(true);
+  t_.jump(done);
+  t_.bind(some);
+  each(false);
+  t_.bind(done);
+}
+
 bool Emitter::load(const Step& step) {
   auto prepared = prepared_of_.find(step.index);
   if (prepared != prepared_of_.end()) {
     const Prepared& at = out_->prepared[prepared->second];
     if (out_->checks_itself && for_some_[prepared->second]) {
       expect_loaders(step);
-      const Reg base = pointer_of(prepared->second);
-      for (uint32_t s = 0; s < strips_; ++s)
-        t_.load_some(result(*step.d, s, 0), base,
-                     step.op.imm + rise(at.steps, s * t_.vector_lanes()), loaders_[s]);
+      load_for_some(step, pointer_of(prepared->second), at.steps);
       return true;
     }
     load_from(step, pointer_of(prepared->second), step.op.imm, at.steps);

@@ -194,6 +194,7 @@ class Emitter {
   void find_pointers();
   bool is_behind_branch(const Step& step) const;
   Reg pointer_of(uint32_t prepared);
+  void load_for_some(const Step& step, const Reg& base, const Pattern2& steps);
   bool load(const Step& step);
   void load_from(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps);
   bool is_checked_at_once(const Step& step) const;

@@ -245,6 +245,7 @@ class Target {
   // The same from memory, of lanes of 4 bytes: the others become 0, and what they would touch need
   // not be there. False: as above, and asked first.
   virtual bool loads_some() const { return false; }
+  virtual bool loads_some_at_once() const { return true; }  // by an instruction
   virtual void load_some(const Reg& to, const Reg& base, int64_t offset, const Reg& mask) {
     (void)to, (void)base, (void)offset, (void)mask;
   }

@@ -183,6 +183,7 @@ class A64 final : public Target {
   bool store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
                    uint32_t bytes) override;
   bool loads_some() const override { return true; }
+  bool loads_some_at_once() const override { return false; }
   void load_some(const Reg& to, const Reg& base, int64_t offset, const Reg& mask) override;
   bool gathers_small() const override { return true; }
   void insert_small(const Reg& to, const Reg& base, int64_t offset, uint32_t lane,
