@@ -296,64 +296,6 @@ bool Emitter::converted(const Step& step, uint32_t s) {
   return done;
 }
 
-// A function of two bits, by a table of its four cases.
-Reg Emitter::of_two(uint32_t table, const Reg& b, const Reg& c) {
-  constexpr Number kType = Number::U32;
-  Reg to = t_.vector(), other = t_.vector();
-  const bool inverts = (table & 8) == 0 && table != 0 && table != 2 && table != 4 && table != 6;
-  switch (inverts ? table ^ 15 : table) {
-    case 0:
-    case 15:
-      t_.constant(to, table ? 0xffffffffu : 0, 4);
-      return to;
-    case 12:
-      t_.copy(to, b);
-      break;
-    case 10:
-      t_.copy(to, c);
-      break;
-    case 8:
-      t_.binary(Does::And, kType, to, b, c);
-      break;
-    case 14:
-      t_.binary(Does::Or, kType, to, b, c);
-      break;
-    case 6:
-    case 9:
-      t_.binary(Does::Xor, kType, to, b, c);
-      if (table == 9) t_.unary(Does::Not, kType, to, to);
-      break;
-    case 4:
-    case 13:
-      t_.unary(Does::Not, kType, other, c);
-      t_.binary(table == 4 ? Does::And : Does::Or, kType, to, b, other);
-      break;
-    default:  // 2, 11
-      t_.unary(Does::Not, kType, other, b);
-      t_.binary(table == 2 ? Does::And : Does::Or, kType, to, other, c);
-  }
-  if (inverts) t_.unary(Does::Not, kType, to, to);
-  return to;
-}
-
-// lop3: what a chooses of two functions of b and c.
-void Emitter::lookup(const Step& step, uint32_t s, const Reg& to) {
-  constexpr Number kType = Number::U32;
-  const auto set = static_cast<uint32_t>(step.op.imm >> 4 & 15),
-             clear = static_cast<uint32_t>(step.op.imm & 15);
-  const Reg a = bits_of(*step.a, s, 0), b = bits_of(*step.b, s, 0), c = bits_of(*step.c, s, 0);
-  if (set == clear) return t_.copy(to, of_two(set, b, c));
-  if (set == (clear ^ 15)) {
-    t_.binary(Does::Xor, kType, to, a, of_two(clear, b, c));
-  } else if (clear == 0) {
-    t_.binary(Does::And, kType, to, a, of_two(set, b, c));
-  } else if (set == 15) {
-    t_.binary(Does::Or, kType, to, a, of_two(clear, b, c));
-  } else {
-    t_.select_bits(to, a, of_two(set, b, c), of_two(clear, b, c));
-  }
-}
-
 // Values of 8 and 16 bits: each has a lane of 32 bits whose upper half is zero, so that operations
 // of 32 bits serve them; what may reach into the upper half is cut off behind it, and where the
 // sign counts, it is spread first.

@@ -58,7 +58,7 @@ bool Emitter::one(const Step& step) {
     return part_of_steps(step);
   const bool real = is_real(step.meaning.type) || is_real(step.meaning.from) ||
                     does == Does::Small || does == Does::Divide || does == Does::Remainder ||
-                    does == Does::MulHigh || does == Does::Absolute || does == Does::Lookup ||
+                    does == Does::MulHigh || does == Does::Absolute || is_on_bits(does) ||
                     does == Does::Cast || does == Does::Whole;
   const bool moves = step.meaning.does == Does::Copy || step.meaning.does == Does::Spread ||
                      step.meaning.does == Does::Select;
@@ -213,7 +213,7 @@ bool Emitter::call_handler(const Step& step) {
   const Variable& d = plan_.variables[*step.d];
   const Op* op = &flow_.program().ops[step.index];
   uint32_t slot = d.slot;
-  if (plan_.masked && d.in != Slot::Scalar) {  // to other lanes it holds something else
+  if ((plan_.masked || step.under) && d.in != Slot::Scalar) {  // others have something else there
     out_->calls.push_back(std::make_unique<Op>(*op));
     out_->calls.back()->d = slot = kScratch;
     op = out_->calls.back().get();
@@ -351,8 +351,8 @@ bool Emitter::vector_step(const Step& step, uint32_t s) {
       t_.copy(to, bits_of(*step.a, s, 0));
   } else if (m.does == Does::Select) {
     t_.select(to, vector_of(*step.c, s, 0), bits_of(*step.a, s, 0), bits_of(*step.b, s, 0));
-  } else if (m.does == Does::Lookup) {
-    lookup(step, s, to);
+  } else if (is_on_bits(m.does)) {
+    done = bits_step(step, s, to);
   } else if (m.does == Does::CopySign) {
     Reg sign = t_.vector();
     t_.constant(sign, 0x80000000u, 4);

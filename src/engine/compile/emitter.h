@@ -164,6 +164,11 @@ class Emitter {
   bool converted(const Step& step, uint32_t strip);
   Reg of_two(uint32_t table, const Reg& b, const Reg& c);
   void lookup(const Step& step, uint32_t strip, const Reg& to);
+  void count_bits(const Reg& to, const Reg& from);
+  void leading_zeros(const Reg& to, const Reg& from);
+  void reverse_bits(const Reg& to, const Reg& from);
+  void dot4(const Step& step, uint32_t strip, const Reg& to);
+  bool bits_step(const Step& step, uint32_t strip, const Reg& to);
 
   // emit_numbers.cpp, of 8 and 16 bits
   int64_t frame_place(uint32_t variable, uint32_t strip) const {

@@ -392,8 +392,7 @@ bool Flow::may_merge(uint32_t begin, uint32_t end) const {
     if (is_store(m) != (turns % 2 == 1)) ++turns;
     if (turns > 3 || (turns == 2 && loaded) || (is_store(m) && leaves)) return false;
     if (is_store(m)) continue;
-    if (!fits(m) || is_warpwide(m) || m->does == Does::Lanewise || m->type == Number::F64 ||
-        m->from == Number::F64)
+    if (!fits(m) || is_warpwide(m) || m->type == Number::F64 || m->from == Number::F64)
       return false;
     const Elements* elements = elements_of(plain(i), m);
     const bool loads = elements || m->does == Does::Load || m->does == Does::LoadScalar ||

@@ -48,6 +48,10 @@ enum class Does : uint8_t {
   Whole,      // f32 to an integer: the same
   Remainder,  // of integers of 32 bits
   MulHigh,    // the same: the upper half of the product
+  PopCount,   // bits of 32: how many are set,
+  LeadingZeros,
+  ReverseBits,
+  Dot4,     // the sum of c and the products of bytes; Op::imm: bit 0: a's are signed, bit 1: b's
   MulWide,    // `from` is what is multiplied
   MadWide,
   Convert,
@@ -71,6 +75,12 @@ enum class Does : uint8_t {
   Lanewise,       // whatever it is, lane by lane: the handler itself is called
   Warpwide        // lanes exchange values: the handler itself is called, for all of them at once
 };
+
+// Bits of 32, whatever number they are.
+constexpr bool is_on_bits(Does does) {
+  return does == Does::Lookup || does == Does::PopCount || does == Does::LeadingZeros ||
+         does == Does::ReverseBits || does == Does::Dot4;
+}
 
 enum class Number : uint8_t { None, U32, S32, U64, S64, F32, F64, U16, S16, U8, S8 };
 

@@ -61,6 +61,26 @@ void A64::power_of_two(const Vec& to, const Vec& a) {
   copy(to, limited);
 }
 
+bool A64::unary_bits(Does does, const Vec& to, const Vec& a) {
+  Vec bytes = temporary();
+  switch (does) {
+    case Does::PopCount:
+      cc_.cnt(bytes.b16(), a.b16());
+      cc_.uaddlp(bytes.h8(), bytes.b16());
+      cc_.uaddlp(to.s4(), bytes.h8());
+      return true;
+    case Does::LeadingZeros:
+      cc_.clz(to.s4(), a.s4());
+      return true;
+    case Does::ReverseBits:
+      cc_.rbit(bytes.b16(), a.b16());
+      cc_.rev32(to.b16(), bytes.b16());
+      return true;
+    default:
+      return false;
+  }
+}
+
 // By what is above 2^126 a GPU multiplies with its reciprocal, which is flushed to 0.
 void A64::divide_nearly(const Vec& to, const Vec& a, const Vec& b) {
   Vec product = temporary(), quotient = temporary(), large = temporary();

@@ -36,6 +36,7 @@ bool A64::unary(Does does, Number type, Reg to, Reg a) {
     cc_.abs(d.s4(), s.s4());
     return true;
   }
+  if (is_on_bits(does)) return unary_bits(does, d, s);
   if (type != Number::F32) return false;
   switch (does) {
     case Does::PowerOfTwo:

@@ -67,6 +67,17 @@ bool lower_bits(Lowering& l, Handler handler, uint8_t variant, uint32_t narrow =
   return true;
 }
 
+// Of three words as lanes, and a number in Op::imm.
+bool lower_of_three(Lowering& l, Handler handler, int64_t number) {
+  Source a, b, c;
+  if (!l.lanes(l.operand(1), ptx::Type::b32, &a.offset) ||
+      !l.lanes(l.operand(2), ptx::Type::b32, &b.offset) ||
+      !l.lanes(l.operand(3), ptx::Type::b32, &c.offset))
+    return false;
+  l.emit_value(l.operand(0), 4, false, handler, a, b, c, number);
+  return true;
+}
+
 // 64 bits: a GPU has no instruction for it, and its shifts take all 32 bits of a count, not the
 // low 8.
 uint64_t shifted_left(uint64_t value, uint32_t by) { return by < 64 ? value << by : 0; }
@@ -143,16 +154,29 @@ uint32_t extend_from(const uint32_t* v, uint8_t variant) {
   return (variant & 2) && (v[0] >> (length - 1) & 1) ? field | ~((1u << length) - 1) : field;
 }
 
-// variant: bit 0: a signed; bit 1: b signed; bit 2: dp2a's upper half.
+// Of bytes: Op::imm as Does::Dot4 has it. A sign is what is left of 128 times the highest bit.
+const Op* run_dot4(Warp& warp, const Op* op) {
+  const uint32_t *a = warp.lanes<uint32_t>(op->a), *b = warp.lanes<uint32_t>(op->b),
+                 *c = warp.lanes<uint32_t>(op->c);
+  uint32_t* d = warp.lanes<uint32_t>(op->d);
+  const uint32_t sign_a = op->imm & 1 ? 0x80 : 0, sign_b = op->imm & 2 ? 0x80 : 0;
+#pragma GCC ivdep
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    uint32_t sum = c[i];
+    for (uint32_t by = 0; by < 32; by += 8) {
+      const uint32_t left = ((a[i] >> by & 0xff) ^ sign_a) - sign_a,
+                     right = ((b[i] >> by & 0xff) ^ sign_b) - sign_b;
+      sum += left * right;
+    }
+    d[i] = sum;
+  }
+  return op + 1;
+}
+
+// variant: bit 0: a signed; bit 1: b signed; bit 2: the upper half.
 int32_t byte_of(uint32_t v, uint32_t i, bool is_signed_value) {
   uint8_t b = static_cast<uint8_t>(v >> (8 * i));
   return is_signed_value ? static_cast<int8_t>(b) : b;
-}
-uint32_t dot4(const uint32_t* v, uint8_t variant) {
-  uint32_t sum = v[2];
-  for (uint32_t i = 0; i < 4; ++i)
-    sum += static_cast<uint32_t>(byte_of(v[0], i, variant & 1) * byte_of(v[1], i, variant & 2));
-  return sum;
 }
 uint32_t dot2(const uint32_t* v, uint8_t variant) {
   uint32_t sum = v[2];
@@ -295,9 +319,9 @@ bool shift_extend(Lowering& l) {
 }
 
 bool dot_product4(Lowering& l) {
-  uint8_t variant = static_cast<uint8_t>((ptx::is_signed(l.type()) ? 1 : 0) |
-                                         (ptx::is_signed(l.other_type()) ? 2 : 0));
-  return lower_bits<uint32_t>(l, &run_bits<uint32_t, dot4>, variant);
+  const int64_t signs =
+      (ptx::is_signed(l.type()) ? 1 : 0) | (ptx::is_signed(l.other_type()) ? 2 : 0);
+  return lower_of_three(l, &run_dot4, signs);
 }
 
 bool dot_product2(Lowering& l) {
@@ -308,14 +332,7 @@ bool dot_product2(Lowering& l) {
 }
 
 bool lop3(Lowering& l) {
-  Source a, b, c;
-  if (!l.lanes(l.operand(1), ptx::Type::b32, &a.offset) ||
-      !l.lanes(l.operand(2), ptx::Type::b32, &b.offset) ||
-      !l.lanes(l.operand(3), ptx::Type::b32, &c.offset))
-    return false;
-  l.emit_value(l.operand(0), 4, false, &run_lookup, a, b, c,
-               static_cast<int64_t>(l.operand(4).bits & 0xff));
-  return true;
+  return lower_of_three(l, &run_lookup, static_cast<int64_t>(l.operand(4).bits & 0xff));
 }
 
 bool funnel_shift(Lowering& l) {
@@ -350,10 +367,11 @@ void describe_called(Meanings& to) {
 }  // namespace
 
 void describe_bits(Meanings& to) {
-  describe_called<uint32_t, extract<false>, extract<true>, insert, permute_bytes, dot4, dot2,
+  describe_called<uint32_t, extract<false>, extract<true>, insert, permute_bytes, dot2,
                   mask_of, extend_from>(to);
   describe_called<uint64_t, extract64<false>, extract64<true>, insert64>(to);
   to.add(&run_lookup, {Does::Lookup, Number::U32, Number::U32, 3, 7});
+  to.add(&run_dot4, {Does::Dot4, Number::U32, Number::U32, 3, 7});
   to.ternary<FunnelLeft, uint32_t>(Does::FunnelLeft);
   to.ternary<FunnelRight, uint32_t>(Does::FunnelRight);
   to.ternary<FunnelLeftClamped, uint32_t>(Does::Lanewise);

@@ -214,9 +214,9 @@ void describe_others(Meanings& to) {
   to.binary<Div, T>(of_words(Does::Divide));
   to.binary<Rem, T>(of_words(Does::Remainder));
   to.ternary<MadHigh, T>(Does::Lanewise);
-  to.unary<ReverseBits, T>(Does::Lanewise);
-  to.unary<PopCount, uint32_t, T>(Does::Lanewise);
-  to.unary<LeadingZeros, uint32_t, T>(Does::Lanewise);
+  to.unary<ReverseBits, T>(of_words(Does::ReverseBits));
+  to.unary<PopCount, uint32_t, T>(of_words(Does::PopCount));
+  to.unary<LeadingZeros, uint32_t, T>(of_words(Does::LeadingZeros));
   to.unary<FindMost, uint32_t, T>(Does::Lanewise);
   to.unary<FindMostShift, uint32_t, T>(Does::Lanewise);
   to.ternary<Sad, T>(Does::Lanewise);
