@@ -449,7 +449,8 @@ void Planner::find_lazy() {
     const Does does = step.meaning.does;
     if (does == Does::Negate || does == Does::Absolute || does == Does::Small)
       plan_.variables[*step.d].quiet = false;
-    if (is_float_arithmetic(step.meaning) || step.meaning.does == Does::Compare) continue;
+    const bool compares = does == Does::Compare && step.meaning.type == Number::F32;
+    if (is_float_arithmetic(step.meaning) || compares) continue;
     const bool converts = does == Does::Convert || does == Does::Small || does == Does::Whole;
     if (converts && step.meaning.from == Number::F32 && step.meaning.type != Number::F64) continue;
     for (const auto& from : {step.a, step.b, step.c}) {

@@ -61,12 +61,10 @@ TEST(CompiledWarps, ShareNumbersOfAllLanes) {
           "st.global.u32 [%rd5], %r8;\nEND: ret;");
   const Ran compiled = run_compiled(text, {256, 1, 1}, 1 << 20, "always", 3);
   EXPECT_EQ(compiled.out, run_compiled(text, {256, 1, 1}, 1 << 20, "0", 3).out);
-#if defined(__x86_64__)  // elsewhere handlers are called
   if (compiles()) {
     EXPECT_GT(compiled.facts.entered, 0u);
     EXPECT_LE(compiled.facts.entered, kGrid + 2) << "of " << kGrid * 8 << " warps";
   }
-#endif
 }
 
 // Of a row, or of the rows of one %tid.z.
@@ -129,13 +127,11 @@ TEST(CompiledWarps, LoadForThoseAloneThatCompute) {
   const std::string text = kernel_text("u64 p, u64 q, u32 n", kIndexOfAll + body);
   const Ran compiled = run_compiled(text, {16, 16, 1}, 15, "always", 3, 16 * 800);
   EXPECT_EQ(compiled.text, "");
-#if defined(__x86_64__)
   if (compiles()) {
     // The first version takes for granted that lanes agree, and the first entry may find no region.
     EXPECT_LE(compiled.facts.missed, compiled.facts.entered / 2 + 1);
     EXPECT_LE(compiled.facts.missed, 2 * kGrid + 1) << "of " << kGrid * 8 << " warps";
   }
-#endif
 }
 
 // Some of those that compute do load what is not there: the interpreter says which. It is far away,
