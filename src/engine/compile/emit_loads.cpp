@@ -197,7 +197,37 @@ void Emitter::load_for_some(const Step& step, const Reg& base, const Pattern2& s
   t_.bind(done);
 }
 
+// Of ld.v2, ld.v4 and the like: how many registers are loaded or stored by this step and those
+// behind it, where neighbouring lanes are neighbours in memory; else 0.
+uint32_t Emitter::elements_from(const Step& step, const Pattern2& steps) const {
+  const Step* const end = plan_.steps.data() + plan_.steps.size();
+  uint32_t count = 0;
+  for (const Step* each = &step; each != end && each->index == step.index; ++each, ++count) {
+    if (memory_bytes(*each) != 4 || each->under || is_local(*each) ||
+        each->op.imm != step.op.imm + int64_t{count} * 4 ||
+        (each->d && plan_.variables[*each->d].kept != Kept::Vector))
+      return 0;
+  }
+  return (count == 2 || count == 4) && steps.step == int64_t{count} * 4 ? count : 0;
+}
+
+bool Emitter::load_elements(const Step& step, const Reg& base, int64_t offset,
+                            const Pattern2& steps) {
+  const uint32_t count = plan_.apart || plan_.masked ? 0 : elements_from(step, steps);
+  if (count == 0) return false;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark mark = t_.mark();
+    List<Reg> to;
+    for (uint32_t e = 0; e < count; ++e) to.push_back(result(*(&step)[e].d, s, 0));
+    if (!t_.load_elements(to, base, offset + rise(steps, s * t_.vector_lanes()))) return false;
+    t_.release(mark);
+  }
+  loaded_ = &step + count;
+  return true;
+}
+
 bool Emitter::load(const Step& step) {
+  if (loaded_ && &step < loaded_ && step.index == loaded_[-1].index) return true;
   auto prepared = prepared_of_.find(step.index);
   if (prepared != prepared_of_.end()) {
     const Prepared& at = out_->prepared[prepared->second];
@@ -214,6 +244,7 @@ bool Emitter::load(const Step& step) {
 }
 
 void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps) {
+  if (load_elements(step, base, offset, steps)) return;
   const Variable& d = plan_.variables[*step.d];
   const uint32_t bytes = memory_bytes(step);
   const bool small = is_small_load(step);

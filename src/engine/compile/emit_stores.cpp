@@ -385,6 +385,23 @@ size_t Emitter::store_constants(size_t first, size_t end, const Reg& base) {
   return behind;
 }
 
+// st.v2, st.v4 and the like, whose checks are done. Returns the step behind them, or this one.
+size_t Emitter::store_neighbours(size_t first, size_t end, const Reg& base) {
+  const Step& step = plan_.steps[first];
+  const Pattern2 steps = steps_of(step);
+  const uint32_t count = plan_.apart ? 0 : elements_from(step, steps);
+  if (count == 0 || first + count > end) return first;
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark mark = t_.mark();
+    List<Reg> from;
+    for (uint32_t e = 0; e < count; ++e) from.push_back(bits_of(*(&step)[e].b, s, 0));
+    if (!t_.store_elements(from, base, step.op.imm + rise(steps, s * t_.vector_lanes())))
+      return first;
+    t_.release(mark);
+  }
+  return first + count;
+}
+
 // Returns the step behind the stores that begin here; this one: some cannot be compiled. If a check
 // fails, none of them has stored, and the interpreter goes on at the first.
 size_t Emitter::store_from(size_t first) {
@@ -400,7 +417,8 @@ size_t Emitter::store_from(size_t first) {
   }
   for (size_t i = first; i < end;) {
     const Where& where = all[i - first];
-    const size_t behind = where.is_scattered() ? i : store_constants(i, end, where.all[0]);
+    size_t behind = where.is_scattered() ? i : store_neighbours(i, end, where.all[0]);
+    if (behind == i && !where.is_scattered()) behind = store_constants(i, end, where.all[0]);
     if (behind == i) store_at(plan_.steps[i], where);
     i = std::max(behind, i + 1);
   }

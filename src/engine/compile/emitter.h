@@ -204,6 +204,8 @@ class Emitter {
   void load_from(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps);
   bool is_checked_at_once(const Step& step) const;
   bool load_changing(const Step& step);
+  uint32_t elements_from(const Step& step, const Pattern2& steps) const;
+  bool load_elements(const Step& step, const Reg& base, int64_t offset, const Pattern2& steps);
   bool gather(const Step& step);
   Placed distances_of(const Step& step, List<Reg>* from);
   void add_lanes(const List<Reg>& distances);
@@ -272,6 +274,7 @@ class Emitter {
     bool is_scattered() const { return all.size() > 1 || base.isValid(); }
   };
   size_t store_from(size_t first);
+  size_t store_neighbours(size_t first, size_t end, const Reg& base);
   bool place_store(const Step& step, Where* where);
   void store_at(const Step& step, const Where& where);
   bool store_others(const Step& step, uint32_t strip, const Reg& base, const Pattern2& steps);
@@ -359,6 +362,7 @@ class Emitter {
   List<Skipped> skipped_;
   const Step* now_ = nullptr;  // the one that is being emitted
   bool has_stored_ = false;
+  const Step* loaded_ = nullptr;  // behind those that are loaded together with the first of them
   // What the interpreter goes on with at an Op whose check fails after something was stored.
   struct Stub {
     uint32_t op;

@@ -178,6 +178,17 @@ class Target {
     return false;
   }
 
+  // Two or four neighbours of 4 bytes for each lane, those of one lane behind those of the one
+  // before: a vector of each. False: as above.
+  virtual bool load_elements(const List<Reg>& to, const Reg& base, int64_t offset) {
+    (void)to, (void)base, (void)offset;
+    return false;
+  }
+  virtual bool store_elements(const List<Reg>& from, const Reg& base, int64_t offset) {
+    (void)from, (void)base, (void)offset;
+    return false;
+  }
+
   // The first lane; the others become 0.
   virtual void load_first(const Reg& to, const Reg& base, int64_t offset, uint32_t bytes) {
     Reg value = word();

@@ -110,6 +110,39 @@ TEST(CompiledValues, IntegersWhereFloatsAreLater) {
   }
 }
 
+// Two or four registers at once, of lanes that are neighbours in memory: straight, in a loop whose
+// address changes, and in shared memory.
+TEST(CompiledValues, SeveralRegistersAtOnce) {
+  const std::string begin =
+      ".shared .align 16 .b8 tile[8192]; .reg .f32 %x<12>; mul.wide.u32 %rd7, %r1, 16;"
+      "add.s64 %rd8, %rd1, %rd7; mul.wide.u32 %rd9, %r1, 8; add.s64 %rd10, %rd1, %rd9;"
+      "mov.u32 %r7, tile; mad.lo.u32 %r8, %r1, 16, %r7; mad.lo.u32 %r10, %r1, 8, %r7;";
+  const std::string behind =
+      "add.f32 %x1, %x1, %x4; mul.f32 %x2, %x2, %x3; sub.f32 %x3, %x3, %x1; add.f32 %x4, %x4, %x2;";
+  for (const char* what :
+       {"ld.global.v4.f32 {%x1, %x2, %x3, %x4}, [%rd8];",
+        "ld.global.v4.f32 {%x1, %x2, %x3, %x4}, [%rd8+32];",
+        "ld.global.v2.f32 {%x1, %x2}, [%rd10]; ld.global.v2.f32 {%x3, %x4}, [%rd10+64];",
+        "ld.global.v2.f32 {%x1, %x2}, [%rd8]; ld.global.v2.f32 {%x4, %x3}, [%rd8+8];",
+        "ld.global.v4.f32 {%x1, %x2, %x2, %x4}, [%rd8]; mov.f32 %x3, 0f3F800000;",
+        "ld.global.v4.f32 {%x1, _, %x3, %x4}, [%rd8]; mov.f32 %x2, %x1;",
+        "ld.global.v4.f32 {%x1, %x2, %x3, %x4}, [%rd8];"
+        "st.shared.v4.f32 [%r8], {%x4, %x3, %x2, %x1}; bar.sync 0;"
+        "ld.shared.v2.f32 {%x1, %x2}, [%r10]; ld.shared.v2.f32 {%x3, %x4}, [%r10+16];"}) {
+    SCOPED_TRACE(what);
+    expect_same_values(begin + what + behind + "st.global.v4.f32 [%rd6], {%x1, %x2, %x3, %x4};");
+    expect_same_values(begin + what + behind +
+                       "st.global.v2.f32 [%rd6+8], {%x3, %x2}; st.global.v2.f32 [%rd6], {%x1, 7};");
+  }
+  expect_same_values(
+      begin +
+      "mov.f32 %x5, 0f00000000; mov.u32 %r6, 0;\n"
+      "L: ld.global.v4.f32 {%x1, %x2, %x3, %x4}, [%rd8]; fma.rn.f32 %x5, %x1, %x2, %x5;"
+      "fma.rn.f32 %x5, %x3, %x4, %x5; add.s64 %rd8, %rd8, 4096; add.u32 %r6, %r6, 1;"
+      "setp.lt.u32 %p1, %r6, 3; @%p1 bra L;\n"
+      "st.global.v4.f32 [%rd6], {%x5, %x4, %x5, %x1};");
+}
+
 TEST(CompiledValues, SmallFloats) {
   for (const char* what :
        {"add.f16 %h3, %h1, %h2;",

@@ -62,6 +62,47 @@ bool A64::store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t 
   return true;
 }
 
+// Four rows of four words become columns.
+void A64::turn(const std::array<Vec, 4>& rows, const std::array<Vec, 4>& to) {
+  const Vec even = temporary(), odd = temporary(), more_even = temporary(), more_odd = temporary();
+  cc_.trn1(even.s4(), rows[0].s4(), rows[1].s4());
+  cc_.trn2(odd.s4(), rows[0].s4(), rows[1].s4());
+  cc_.trn1(more_even.s4(), rows[2].s4(), rows[3].s4());
+  cc_.trn2(more_odd.s4(), rows[2].s4(), rows[3].s4());
+  cc_.trn1(to[0].d2(), even.d2(), more_even.d2());
+  cc_.trn1(to[1].d2(), odd.d2(), more_odd.d2());
+  cc_.trn2(to[2].d2(), even.d2(), more_even.d2());
+  cc_.trn2(to[3].d2(), odd.d2(), more_odd.d2());
+}
+
+bool A64::load_elements(const List<Reg>& to, const Reg& base, int64_t offset) {
+  std::array<Vec, 4> rows;
+  for (uint32_t i = 0; i < to.size(); ++i) {
+    rows[i] = temporary();
+    load(rows[i], base, offset + int64_t{i} * 16);
+  }
+  if (to.size() == 2) {
+    cc_.uzp1(v(to[0]).s4(), rows[0].s4(), rows[1].s4());
+    cc_.uzp2(v(to[1]).s4(), rows[0].s4(), rows[1].s4());
+  } else {
+    turn(rows, {v(to[0]), v(to[1]), v(to[2]), v(to[3])});
+  }
+  return true;
+}
+
+bool A64::store_elements(const List<Reg>& from, const Reg& base, int64_t offset) {
+  std::array<Vec, 4> rows;
+  for (uint32_t i = 0; i < from.size(); ++i) rows[i] = temporary();
+  if (from.size() == 2) {
+    cc_.zip1(rows[0].s4(), v(from[0]).s4(), v(from[1]).s4());
+    cc_.zip2(rows[1].s4(), v(from[0]).s4(), v(from[1]).s4());
+  } else {
+    turn({v(from[0]), v(from[1]), v(from[2]), v(from[3])}, rows);
+  }
+  for (uint32_t i = 0; i < from.size(); ++i) store(rows[i], base, offset + int64_t{i} * 16);
+  return true;
+}
+
 // The lanes that are left out read where the Pass is, which is there.
 void A64::load_some(const Reg& to, const Reg& base, int64_t offset, const Reg& mask) {
   const Vec all = temporary();

@@ -182,6 +182,8 @@ class A64 final : public Target {
                   uint32_t bytes) override;
   bool store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
                    uint32_t bytes) override;
+  bool load_elements(const List<Reg>& to, const Reg& base, int64_t offset) override;
+  bool store_elements(const List<Reg>& from, const Reg& base, int64_t offset) override;
   bool loads_some() const override { return true; }
   bool loads_some_at_once() const override { return false; }
   void load_some(const Reg& to, const Reg& base, int64_t offset, const Reg& mask) override;
@@ -384,6 +386,7 @@ class A64 final : public Target {
     lane_bits(bits, first);
     cc_.cmtst(to.s4(), all.s4(), bits.s4());
   }
+  void turn(const std::array<Vec, 4>& rows, const std::array<Vec, 4>& to);
   void widen_neighbours(const Vec& to, const Vec& a, Number from);
   void power_of_two(const Vec& to, const Vec& a);
   void divide_nearly(const Vec& to, const Vec& a, const Vec& b);

@@ -139,6 +139,9 @@ class X64 final : public Target {
   bool store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
                    uint32_t bytes) override;
 
+  bool load_elements(const List<Reg>& to, const Reg& base, int64_t offset) override;
+  bool store_elements(const List<Reg>& from, const Reg& base, int64_t offset) override;
+
   void copy(Reg to, Reg from) override {
     if (to.id() == from.id()) return;
     if (to.isVec())
@@ -376,6 +379,7 @@ class X64 final : public Target {
   void pick(bool least, Number type, const Reg& to, const Reg& a, const Reg& b);
   void compare_integers(Comparison comparison, Number type, const Reg& to, const Reg& a,
                         const Reg& b);
+  void turn(const std::array<Ymm, 4>& rows, const std::array<Ymm, 4>& to);
   template <class From>
   void widen_neighbours(const Ymm& to, const From& a, Number from) {
     switch (from) {

@@ -214,5 +214,67 @@ void X64::jump_if_bits(Reg word, uint64_t bits, Label to) {
   cc_.jnz(to);
 }
 
+// Four rows of four words become columns, in each 128 bits.
+void X64::turn(const std::array<Ymm, 4>& rows, const std::array<Ymm, 4>& to) {
+  const Ymm low = temporary(), high = temporary(), more_low = temporary(), more_high = temporary();
+  cc_.vshufps(low, rows[0], rows[1], 0x44);
+  cc_.vshufps(high, rows[0], rows[1], 0xee);
+  cc_.vshufps(more_low, rows[2], rows[3], 0x44);
+  cc_.vshufps(more_high, rows[2], rows[3], 0xee);
+  cc_.vshufps(to[0], low, more_low, 0x88);
+  cc_.vshufps(to[1], low, more_low, 0xdd);
+  cc_.vshufps(to[2], high, more_high, 0x88);
+  cc_.vshufps(to[3], high, more_high, 0xdd);
+}
+
+// Of four elements a row is those of one lane, and of the lane four behind it.
+bool X64::load_elements(const List<Reg>& to, const Reg& base, int64_t offset) {
+  if (to.size() == 2) {
+    const Ymm first = temporary(), second = temporary(), even = temporary(), odd = temporary();
+    load(first, base, offset);
+    load(second, base, offset + 32);
+    cc_.vshufps(even, first, second, 0x88);
+    cc_.vshufps(odd, first, second, 0xdd);
+    cc_.vpermq(v(to[0]), even, 0xd8);
+    cc_.vpermq(v(to[1]), odd, 0xd8);
+    return true;
+  }
+  std::array<Ymm, 4> rows;
+  for (uint32_t i = 0; i < 4; ++i) {
+    rows[i] = temporary();
+    const Ymm upper = temporary();
+    cc_.vmovups(rows[i].xmm(), at(base, offset + int64_t{i} * 16));
+    cc_.vmovups(upper.xmm(), at(base, offset + int64_t{i} * 16 + 64));
+    cc_.vinsertf128(rows[i], rows[i], upper.xmm(), 1);
+  }
+  turn(rows, {v(to[0]), v(to[1]), v(to[2]), v(to[3])});
+  return true;
+}
+
+bool X64::store_elements(const List<Reg>& from, const Reg& base, int64_t offset) {
+  if (from.size() == 2) {
+    // Lanes 0, 1, 4, 5 and 2, 3, 6, 7 of each, so that their pairs are neighbours.
+    const Ymm a = temporary(), b = temporary(), low = temporary(), high = temporary();
+    cc_.vpermq(a, v(from[0]), 0xd8);
+    cc_.vpermq(b, v(from[1]), 0xd8);
+    cc_.vshufps(low, a, b, 0x44);
+    cc_.vshufps(low, low, low, 0xd8);
+    cc_.vshufps(high, a, b, 0xee);
+    cc_.vshufps(high, high, high, 0xd8);
+    store(low, base, offset);
+    store(high, base, offset + 32);
+    return true;
+  }
+  const std::array<Ymm, 4> rows{temporary(), temporary(), temporary(), temporary()};
+  turn({v(from[0]), v(from[1]), v(from[2]), v(from[3])}, rows);
+  for (uint32_t i = 0; i < 4; ++i) {
+    const Ymm upper = temporary();
+    cc_.vextracti128(upper.xmm(), rows[i], 1);
+    cc_.vmovups(at(base, offset + int64_t{i} * 16), rows[i].xmm());
+    cc_.vmovups(at(base, offset + int64_t{i} * 16 + 64), upper.xmm());
+  }
+  return true;
+}
+
 }  // namespace kiln::engine
 #endif
