@@ -36,7 +36,9 @@ bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
           std::conditional_t<std::is_same_v<Declared, double>, uint64_t, Declared>>;
       auto as = [&](auto r) {
         using R = decltype(r);
-        if constexpr (sizeof(R) >= sizeof(M)) {
+        if constexpr (sizeof(R) == sizeof(M)) {
+          return then(R{}, R{});  // with a sign or without, the bits are the same
+        } else if constexpr (sizeof(R) > sizeof(M)) {
           return then(M{}, R{});
         } else {
           return l.refuse("the register is narrower than the value");
