@@ -213,7 +213,7 @@ uint32_t Emitter::elements_from(const Step& step, const Pattern2& steps) const {
 
 bool Emitter::load_elements(const Step& step, const Reg& base, int64_t offset,
                             const Pattern2& steps) {
-  const uint32_t count = plan_.apart || plan_.masked ? 0 : elements_from(step, steps);
+  const uint32_t count = elements_from(step, steps);
   if (count == 0) return false;
   for (uint32_t s = 0; s < strips_; ++s) {
     const Target::Mark mark = t_.mark();

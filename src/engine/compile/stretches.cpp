@@ -94,6 +94,8 @@ Stretch& plain_of(Stretch& stretch) { return stretch.plain ? *stretch.plain : st
 using Mode = Subnormals::Mode;
 constexpr uint32_t kLookEvery = 64;
 constexpr uint32_t kTimed = 8, kUnseen = 16;
+// Other code takes longer to make than what short programs lose.
+constexpr uint32_t kSeen = 96;
 
 void set_mode(Stretch& stretch, Mode mode) {
   Subnormals& here = stretch.subnormals;
@@ -121,7 +123,7 @@ void set_mode(Stretch& stretch, Mode mode) {
         here.count = seen ? here.count + 1 : 0;
         if (seen && warp.block->grid->settings.compile_after == 0) {  // a test
           set_mode(stretch, Mode::Double);
-        } else if (here.count > 1) {
+        } else if (here.count > kSeen) {
           here.least[0] = here.least[1] = std::numeric_limits<double>::max();
           set_mode(stretch, Mode::TimesPlain);
         }

@@ -29,6 +29,30 @@ TEST(Compiled, TakesNoLoadedScalarForAConstant) {
   }
 }
 
+// Of a signed type, as __ldg of an int has it: all of the loop is compiled.
+TEST(Compiled, LoadsSignedIntegers) {
+  for (const char* type : {"s32", "u32", "b32"}) {
+    SCOPED_TRACE(type);
+    const std::string text = kernel_text(
+        "u64 p, u64 q, u32 n",
+        fmt::format(
+            "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x;"
+            "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;"
+            "mov.u32 %r2, 0; mov.u32 %r3, 0;\n"
+            "L: ld.global.nc.{0} %r4, [%rd4]; and.b32 %r5, %r4, 255; mul.wide.u32 %rd6, %r5, 4;"
+            "add.s64 %rd7, %rd1, %rd6; ld.global.{0} %r6, [%rd7]; add.s32 %r3, %r3, %r6;"
+            "add.s64 %rd4, %rd4, 64; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 9; @%p1 bra L;\n"
+            "st.global.{0} [%rd5], %r3;",
+            type));
+    const Ran compiled = run_compiled(text, {64, 1, 1}, 0, "always", 3);
+    EXPECT_EQ(compiled.out, run_compiled(text, {64, 1, 1}, 0, "0", 3).out);
+    if (compiles()) {
+      EXPECT_EQ(compiled.facts.compiled, compiled.facts.stretches);
+      EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u);
+    }
+  }
+}
+
 // What a branch keeps some lanes from is still kept from them where machine code stops before it,
 // because not all of it may be written.
 TEST(Compiled, StoresForNoOtherLanesAtABorder) {
