@@ -129,7 +129,7 @@ RegistersA64::Held* RegistersA64::held(uint32_t span) {
 
 // The register for a value in memory, in this instruction.
 uint32_t RegistersA64::moved(uint32_t reg, bool reads) {
-  if (!in_memory(reg)) return place(reg);
+  if (!in_memory(reg)) return static_cast<uint32_t>(place(reg));
   const uint32_t span = reg - Spans::kSpans;
   const bool is_vector = spans_[span].is_vector;
   auto& all = held_[is_vector];
@@ -156,10 +156,10 @@ void RegistersA64::write_moved(const Note& note) {
   ++now_;
   if (note.copies && !in_memory(from)) {
     if (Held* old = held(to - Spans::kSpans)) *old = {};
-    return copy(to - Spans::kSpans, place(from), true);
+    return copy(to - Spans::kSpans, static_cast<uint32_t>(place(from)), true);
   }
   if (note.copies && !in_memory(to) && !held(from - Spans::kSpans))
-    return copy(from - Spans::kSpans, place(to), false);
+    return copy(from - Spans::kSpans, static_cast<uint32_t>(place(to)), false);
   uint32_t word = note.word;
   constexpr uint32_t kAt[] = {0, 5, 16, 10};
   for (uint32_t i = 1; i < 4; ++i) {
@@ -194,16 +194,16 @@ inline void RegistersA64::write(const Note& note) {
   constexpr ptrdiff_t kMost = 64;  // words that one note may become, and more
   if (note.kind == Kind::None) return;
   if (end_ - at_ < kMost) make_room();
-  const bool is_plain = note.kind == Kind::Plain;
-  bool some = in_memory(note.reg[0]) || in_memory(note.reg[1]);
-  if (is_plain) some |= in_memory(note.reg[2]) || in_memory(note.reg[3]);
-  if (some) return write_moved(note);
-  const uint32_t to = place(note.reg[0]);
-  const uint32_t word = note.word | to | place(note.reg[1]) << 5;
-  if (!is_plain) return encode(note, word, to);
-  const uint32_t second = place(note.reg[2]);
+  const int to = place(note.reg[0]), first = place(note.reg[1]);
+  if (note.kind != Kind::Plain) {
+    if ((to | first) < 0) return write_moved(note);
+    const auto reg = static_cast<uint32_t>(to);
+    return encode(note, note.word | reg | static_cast<uint32_t>(first) << 5, reg);
+  }
+  const int second = place(note.reg[2]), third = place(note.reg[3]);
+  if ((to | first | second | third) < 0) return write_moved(note);
   if (note.copies && to == second) return;
-  put(word | second << 16 | place(note.reg[3]) << 10);
+  put(note.word | static_cast<uint32_t>(to | first << 5 | second << 16 | third << 10));
 }
 
 // In as few instructions as it takes.

@@ -185,13 +185,12 @@ class RegistersA64 {
   uint32_t moved(uint32_t reg, bool reads);
   Held* held(uint32_t span);
   void forget_held() { held_ = {}; }
-  bool in_memory(uint32_t reg) const {
-    return Spans::is_span(reg) && spans_[reg - Spans::kSpans].place < 0;
+  // Below 0: memory.
+  int place(uint32_t reg) const {
+    if (reg < Spans::kSpans) return static_cast<int>(reg & 31);
+    return spans_[reg - Spans::kSpans].place;
   }
-  uint32_t place(uint32_t reg) const {
-    if (reg < Spans::kSpans) return reg & 31;
-    return static_cast<uint32_t>(spans_[reg - Spans::kSpans].place) & 31;
-  }
+  bool in_memory(uint32_t reg) const { return place(reg) < 0; }
   void copy(uint32_t span, uint32_t reg, bool back);
   void put_number(uint32_t reg, uint64_t number);
   void jump(uint32_t word, const Note& note);
