@@ -323,30 +323,44 @@ bool Places::place_all(bool vectors, std::span<const uint8_t> registers, uint32_
   return all;
 }
 
-// Values of one block begin one after the other, so that the end of the last one in each slot is
-// all that has to be known of it; they do not share slots with those that several blocks know.
-bool Places::find_memory(bool vectors) {
-  used_.clear();
+// How many slots they need. Where there is room, each has its own, which is found soonest.
+size_t Places::find_memory_of_globals(bool vectors) {
+  const auto in_memory = [&](uint32_t index) {
+    return index >= first_global_ && spans_[index].place < 0;
+  };
+  const std::span<const uint32_t> all = ordered(vectors);
+  const bool has_room =
+      std::count_if(all.begin(), all.end(), in_memory) <= static_cast<ptrdiff_t>(kSpilled / 4);
   const auto fits = [&](const uint64_t* used) {
     if (!is_free(used)) return false;
     for (uint32_t w = 0; w < whole_.size(); ++w) {
-      for (uint32_t word = whole_[w].begin; word < whole_[w].end; ++word) {
-        if (used[word]) return false;
-      }
+      const auto begin = used + whole_[w].begin, end = used + whole_[w].end;
+      if (std::any_of(begin, end, [](uint64_t bits) { return bits != 0; })) return false;
     }
     return true;
   };
-  for (uint32_t index : ordered(vectors)) {
-    if (index < first_global_ || spans_[index].place >= 0) continue;
-    find_moments(index);
-    size_t slot = 0;
-    while (slot * time_words_ < used_.size() && !fits(&used_[slot * time_words_])) ++slot;
-    if (slot * time_words_ == used_.size()) used_.resize(used_.size() + time_words_, 0);
-    take(&used_[slot * time_words_]);
-    spans_[index].place = static_cast<int16_t>(-1 - static_cast<int>(slot));
-    if (slot >= kSpilled) return false;
+  used_.clear();
+  size_t count = 0;
+  for (uint32_t index : all) {
+    if (!in_memory(index)) continue;
+    size_t slot = count;
+    if (!has_room) {
+      find_moments(index);
+      for (slot = 0; slot < count && !fits(&used_[slot * time_words_]);) ++slot;
+      used_.resize(std::max(count, slot + 1) * time_words_, 0);
+      take(&used_[slot * time_words_]);
+    }
+    count = std::max(count, slot + 1);
+    if (slot < kSpilled) spans_[index].place = static_cast<int16_t>(-1 - static_cast<int>(slot));
   }
-  const size_t first = used_.size() / time_words_;
+  return count;
+}
+
+// Values of one block begin one after the other, so that the end of the last one in each slot is
+// all that has to be known of it; they do not share slots with those that several blocks know.
+bool Places::find_memory(bool vectors) {
+  const size_t first = find_memory_of_globals(vectors);
+  if (first > kSpilled) return false;
   ends_.clear();
   for (uint32_t s = 0; s < first_global_; ++s) {
     Span& span = spans_[s];

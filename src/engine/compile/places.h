@@ -86,6 +86,7 @@ class Places {
   void take_register(uint32_t index);
   bool place_all(bool vectors, std::span<const uint8_t> registers, uint32_t lost);
   bool assign(bool vectors, const RegistersOf& registers);
+  size_t find_memory_of_globals(bool vectors);
   bool find_memory(bool vectors);
 
   Spans* of_ = nullptr;

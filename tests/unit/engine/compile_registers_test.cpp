@@ -144,6 +144,35 @@ TEST(CompiledRegisters, JumpsReachAnyPlace) {
   }
 }
 
+// Those of one loop are in the memory of the loop before it.
+TEST(CompiledRegisters, ShareMemoryFromLoopToLoop) {
+  if (!has_target()) GTEST_SKIP() << "no compiler for this CPU";
+  const std::unique_ptr<Target> target = make_target();
+  const auto pass = std::make_unique<Pass>();
+  constexpr uint64_t kLoops = 3, kValues = 500;
+  target->begin();
+  const Reg sum = target->new_vector(), left = target->new_word(), out = target->new_word();
+  target->constant(sum, 0, 8);
+  for (uint64_t loop = 0; loop < kLoops; ++loop) {
+    std::vector<Reg> values;
+    for (uint64_t i = 0; i < kValues; ++i) {
+      values.push_back(target->new_vector());
+      target->constant(values.back(), loop * 1000 + i, 8);
+    }
+    target->constant_word(left, 2);
+    const Label again = target->label();
+    target->bind(again);
+    for (const Reg& each : values) target->binary(Does::Add, Number::U64, sum, sum, each);
+    target->word_add(left, left, -1);
+    target->jump_if(left, true, again);
+  }
+  target->lane_word(out, sum, 1, 8);
+  target->store_word(out, target->pass(), kScratch, 8);
+  target->leave(1);
+  EXPECT_EQ(run_target(*target, *pass), 1u);
+  EXPECT_EQ(word_in(*pass, 0), 2 * (kLoops * (kValues * (kValues - 1) / 2) + 3000 * kValues));
+}
+
 TEST(CompiledRegisters, MayBeTooFewWithAllMemory) {
   if (!has_target()) GTEST_SKIP() << "no compiler for this CPU";
   const std::unique_ptr<Target> target = make_target();
