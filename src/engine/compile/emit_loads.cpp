@@ -418,6 +418,54 @@ const Emitter::ReachWords& Emitter::new_reach(uint32_t index) {
   return reach_words_[index] = {t_.new_word(), t_.new_word()};
 }
 
+// In a loop that lanes leave from the last one on, as at the end of an array: may those that have
+// left load from behind it?
+bool Emitter::has_lanes_beyond(const Step& step, const Group& group) const {
+  const Pattern2& steps = plan_.variables[*step.a].steps;
+  const bool is_straight =
+      plan_.row_lanes == kWarpSize || steps.row_step == steps.step * int64_t{plan_.row_lanes};
+  return plan_.masked && !plan_.apart && !group.writes && !group.narrow && is_straight &&
+         steps.step > 0 && steps.step <= 64 && !is_own(static_cast<ptx::Space>(step.op.z));
+}
+
+// The lanes that run have to be inside; where they end, the others may read on as far as the page
+// of memory does, of which they want nothing.
+void Emitter::expect_active_inside(const Step& step, const Group& group, const ReachWords& reach,
+                                   const Reg& address, const Reg& from) {
+  constexpr uint32_t kPage = 12;
+  const Pattern2& steps = plan_.variables[*step.a].steps;
+  const auto [least, most] = range(steps);
+  const int64_t last = group.last - group.first + most - least - 1;
+  const Label beyond = t_.label(), inside = t_.label();
+  t_.jump_if_above(from, reach.limit, beyond);
+  t_.jump(inside);
+  t_.bind(beyond);
+  const Target::Mark mark = t_.mark();
+  const Reg left = t_.word(), count = t_.word(), bits = t_.word();
+  t_.constant_word(bits, 0);
+  for (uint32_t s = 0; s < strips_; ++s)
+    t_.mask_to_bits(bits, active_[s], s * t_.vector_lanes());
+  // Those that have left are the last ones: one more than the bits of the others is one bit.
+  t_.word_add(left, bits, 1);
+  t_.word_binary(Does::And, Number::U64, bits, bits, left);
+  t_.jump_if(bits, true, bail());
+  t_.lowest_bit(count, left);
+  t_.constant_word(bits, static_cast<uint64_t>(steps.step));
+  t_.word_binary(Does::Mul, Number::U64, count, count, bits);
+  t_.word_binary(Does::Add, Number::U64, count, count, from);
+  t_.word_add(count, count, -steps.step * int64_t{out_->lanes});
+  bail_if_above(count, reach.limit);
+  t_.word_binary(Does::Add, Number::U64, left, reach.begin, reach.limit);
+  t_.word_add(left, left, last);
+  t_.word_add(count, address, last);
+  t_.word_shift(left, left, kPage);
+  t_.word_shift(count, count, kPage);
+  t_.word_binary(Does::Xor, Number::U64, left, left, count);
+  t_.jump_if(left, true, bail());
+  t_.bind(inside);
+  t_.release(mark);
+}
+
 // Checks all of its group, and says where the first lane's element is.
 Emitter::Placed Emitter::place_changing(const Step& step) {
   Group& group = group_of(step);
@@ -442,7 +490,8 @@ Emitter::Placed Emitter::place_changing(const Step& step) {
     Reg from = address;
     if (!own)  // which begins at 0
       t_.word_binary(Does::Sub, Number::U64, from = t_.word(), address, reach.begin);
-    bail_if_above(from, reach.limit);
+    has_lanes_beyond(step, group) ? expect_active_inside(step, group, reach, address, from)
+                                  : bail_if_above(from, reach.limit);
     if (own) t_.word_binary(Does::Add, Number::U64, address, address, reach.begin);
     group.where = address;
   }

@@ -318,6 +318,9 @@ class Emitter {
   Group& group_of(const Step& step) {
     return groups_[group_of_[static_cast<size_t>(&step - plan_.steps.data())]];
   }
+  bool has_lanes_beyond(const Step& step, const Group& group) const;
+  void expect_active_inside(const Step& step, const Group& group, const ReachWords& reach,
+                            const Reg& address, const Reg& from);
   Placed place_changing(const Step& step);
   static bool writes(const Step& step, uint32_t variable) {
     return step.d == variable || std::count(step.writes.begin(), step.writes.end(), variable) != 0;

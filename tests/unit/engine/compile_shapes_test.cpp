@@ -53,6 +53,43 @@ TEST(Compiled, LoadsSignedIntegers) {
   }
 }
 
+// Up to the last element of an array: lanes that have left the loop would read behind it. One
+// element too many is a fault.
+TEST(Compiled, LoadsUpToTheEndOfAnArray) {
+  for (const char* type : {"u32 %r4", "v2.u32 {%r4, %r6}", "f64 %fd1"}) {
+    const bool is_wide = std::string_view(type) != "u32 %r4", is_real = type[0] == 'f';
+    const uint32_t bytes = is_wide ? 8 : 4;
+    for (uint32_t count : {1u, 33u, 63u, 64u, 70u, 95u, 97u, 191u, 200u}) {
+      for (uint32_t more : {0u, 1u}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", type, count, more));
+        const std::string text = kernel_text(
+            "u64 p, u64 q, u32 n",
+            fmt::format("ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x;"
+                        "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd5, %rd2, %rd3; mov.u32 %r2, %r1;"
+                        "mul.wide.u32 %rd4, %r1, {1}; add.s64 %rd4, %rd1, %rd4;"
+                        "mov.u32 %r3, 0; mov.u32 %r6, 0; mov.f64 %fd2, 0d0000000000000000;"
+                        "setp.ge.u32 %p1, %r2, {2}; @%p1 bra E;\n"
+                        "L: ld.global.{0}, [%rd4+{3}]; {4} add.s64 %rd4, %rd4, {5};"
+                        "add.u32 %r2, %r2, 64; setp.lt.u32 %p1, %r2, {2}; @%p1 bra L;\n"
+                        "E: mov.b64 {{%r7, %r8}}, %fd2; xor.b32 %r7, %r7, %r8;"
+                        "add.u32 %r3, %r3, %r7; st.global.u32 [%rd5], %r3;",
+                        type, bytes, count + more, (kWords * 4 - count * bytes),
+                        is_real ? "add.f64 %fd2, %fd2, %fd1;"
+                                : "mad.lo.u32 %r3, %r3, 7, %r4; add.u32 %r3, %r3, %r6;",
+                        bytes * 64));
+        const Ran compiled = run_compiled(text, {64, 1, 1}, 0, "always", 3);
+        const Ran interpreted = run_compiled(text, {64, 1, 1}, 0, "0", 3);
+        EXPECT_EQ(compiled.text, interpreted.text);
+        EXPECT_EQ(compiled.text.empty(), more == 0);
+        EXPECT_EQ(compiled.out, interpreted.out);
+        if (compiles() && count >= 64) {
+          EXPECT_GT(compiled.facts.entered, 0u);
+        }
+      }
+    }
+  }
+}
+
 // What a branch keeps some lanes from is still kept from them where machine code stops before it,
 // because not all of it may be written.
 TEST(Compiled, StoresForNoOtherLanesAtABorder) {
