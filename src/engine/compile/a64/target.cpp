@@ -97,6 +97,34 @@ bool A64::unary(Does does, Number type, Reg to, Reg a) {
   }
 }
 
+bool A64::binary_real(Does does, const Vec& d, const Vec& l, const Vec& r) {
+  switch (does) {
+    case Does::Add:
+      cc_.fadd(d.s4(), l.s4(), r.s4());
+      return true;
+    case Does::Sub:
+      cc_.fsub(d.s4(), l.s4(), r.s4());
+      return true;
+    case Does::Mul:
+      cc_.fmul(d.s4(), l.s4(), r.s4());
+      return true;
+    case Does::Divide:
+      cc_.fdiv(d.s4(), l.s4(), r.s4());
+      return true;
+    case Does::Min:
+      cc_.fminnm(d.s4(), l.s4(), r.s4());
+      return true;
+    case Does::Max:
+      cc_.fmaxnm(d.s4(), l.s4(), r.s4());
+      return true;
+    case Does::DivideNearly:
+      divide_nearly(d, l, r);
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool A64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
   const Vec d = v(to), l = v(a), r = v(b);
   const bool wide = bytes_of(type) == 8;
@@ -114,33 +142,7 @@ bool A64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
       break;
   }
   if (type == Number::F64) return binary_wide(does, d, l, r);
-  if (type == Number::F32) {
-    switch (does) {
-      case Does::Add:
-        cc_.fadd(d.s4(), l.s4(), r.s4());
-        return true;
-      case Does::Sub:
-        cc_.fsub(d.s4(), l.s4(), r.s4());
-        return true;
-      case Does::Mul:
-        cc_.fmul(d.s4(), l.s4(), r.s4());
-        return true;
-      case Does::Divide:
-        cc_.fdiv(d.s4(), l.s4(), r.s4());
-        return true;
-      case Does::Min:
-        cc_.fminnm(d.s4(), l.s4(), r.s4());
-        return true;
-      case Does::Max:
-        cc_.fmaxnm(d.s4(), l.s4(), r.s4());
-        return true;
-      case Does::DivideNearly:
-        divide_nearly(d, l, r);
-        return true;
-      default:
-        return false;
-    }
-  }
+  if (type == Number::F32) return binary_real(does, d, l, r);
   switch (does) {
     case Does::Add:
       wide ? cc_.add(d.d2(), l.d2(), r.d2()) : cc_.add(d.s4(), l.s4(), r.s4());

@@ -366,6 +366,7 @@ class A64 final : public Target {
   void is_same(Number type, const Reg& d, const Reg& l, const Reg& r);
   bool unary_bits(Does does, const Vec& to, const Vec& a);
   bool unary_wide(Does does, const Vec& to, const Vec& a);
+  bool binary_real(Does does, const Vec& to, const Vec& a, const Vec& b);
   bool binary_wide(Does does, const Vec& to, const Vec& a, const Vec& b);
   Vec temporary() { return vector().as<Vec>(); }
   Gp temporary_word() { return word().as<Gp>(); }
