@@ -443,8 +443,7 @@ void Emitter::expect_active_inside(const Step& step, const Group& group, const R
   const Target::Mark mark = t_.mark();
   const Reg left = t_.word(), count = t_.word(), bits = t_.word();
   t_.constant_word(bits, 0);
-  for (uint32_t s = 0; s < strips_; ++s)
-    t_.mask_to_bits(bits, active_[s], s * t_.vector_lanes());
+  for (uint32_t s = 0; s < strips_; ++s) t_.mask_to_bits(bits, active_[s], s * t_.vector_lanes());
   // Those that have left are the last ones: one more than the bits of the others is one bit.
   t_.word_add(left, bits, 1);
   t_.word_binary(Does::And, Number::U64, bits, bits, left);

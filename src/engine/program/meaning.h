@@ -52,7 +52,7 @@ enum class Does : uint8_t {
   LeadingZeros,
   ReverseBits,
   Dot4,     // the sum of c and the products of bytes; Op::imm: bit 0: a's are signed, bit 1: b's
-  MulWide,    // `from` is what is multiplied
+  MulWide,  // `from` is what is multiplied
   MadWide,
   Convert,
   Compare,

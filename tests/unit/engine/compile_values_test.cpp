@@ -53,34 +53,46 @@ TEST(CompiledValues, OperationsOnBits) {
 
 // Registers of 16 bits: what is read from them, in machine code and by handlers that it calls.
 TEST(CompiledValues, SmallIntegers) {
-  for (const char* what : {
-         "add.s16 %h3, %h1, %h2;", "sub.u16 %h3, %h1, %h2;", "mul.lo.s16 %h3, %h1, %h2;",
-             "mad.lo.u16 %h3, %h1, %h2, %h4;", "and.b16 %h3, %h1, 255;", "or.b16 %h3, %h1, %h2;",
-             "xor.b16 %h3, -3, %h1;", "not.b16 %h3, %h1;", "neg.s16 %h3, %h1;",
-             "min.s16 %h3, %h1, %h2;", "max.s16 %h3, %h1, -5;", "min.u16 %h3, %h1, %h2;",
-             "max.u16 %h3, %h1, 40000;", "shl.b16 %h3, %h1, 3;", "shl.b16 %h3, %h1, %r7;",
-             "shr.u16 %h3, %h1, 9;", "shr.s16 %h3, %h1, 4;", "shr.s16 %h3, %h1, %r7;",
-             "shr.u16 %h3, %h1, 40;", "mul.wide.s16 %r7, %h1, %h2; cvt.u16.u32 %h3, %r7;",
-             "mul.wide.u16 %r7, %h1, 60000; cvt.u16.u32 %h3, %r7;",
-             "setp.lt.s16 %p2, %h1, %h2; selp.b16 %h3, %h1, %h4, %p2;",
-             "setp.gt.u16 %p2, %h1, 300; selp.b16 %h3, 7, %h1, %p2;",
-             "setp.eq.s16 %p2, %h1, -3; selp.b16 %h3, %h1, 9, %p2;",
-             "cvt.s32.s16 %r7, %h1; shr.u32 %r7, %r7, 12; cvt.u16.u32 %h3, %r7;",
-             "cvt.u32.u16 %r7, %h1; mul.lo.u32 %r7, %r7, 3; cvt.s16.s32 %h3, %r7;",
-             "cvt.u32.u8 %r7, %h1; cvt.u16.u32 %h3, %r7;",
-             "cvt.u64.u16 %rd9, %h1; mul.lo.u64 %rd9, %rd9, 77777; shr.u64 %rd9, %rd9, 5;"
-             "cvt.u16.u64 %h3, %rd9;",
-             "cvt.s64.s16 %rd9, %h1; add.s64 %rd9, %rd9, -3; shr.u64 %rd9, %rd9, 30;"
-             "cvt.s16.s64 %h3, %rd9; cvt.u32.u64 %r7, %rd9;",
-             "cvt.u64.u16 %rd9, %h4; add.s64 %rd9, %rd9, %rd1; sub.s64 %rd9, %rd9, %rd1;"
-             "cvt.u16.u64 %h3, %rd9;",
-             "cvt.s16.s8 %h3, %h1;",
-             "cvt.rn.f32.s16 %x1, %h1; cvt.rn.f32.u16 %x2, %h2; add.f32 %x1, %x1, %x2;"
-             "cvt.rzi.s32.f32 %r7, %x1; cvt.u16.u32 %h3, %r7;",
-             "mov.b32 %r7, {%h1, %h2}; mul.lo.u32 %r7, %r7, 17; mov.b32 {%h5, %h3}, %r7;",
-             "mov.b64 %rd9, {%r10, %r6}; add.s64 %rd9, %rd9, %rd9; mov.b64 {%r7, %r8}, %rd9;"
-             "cvt.u16.u32 %h3, %r8;"
-       }) {
+  for (const char* what :
+       {"add.s16 %h3, %h1, %h2;",
+        "sub.u16 %h3, %h1, %h2;",
+        "mul.lo.s16 %h3, %h1, %h2;",
+        "mad.lo.u16 %h3, %h1, %h2, %h4;",
+        "and.b16 %h3, %h1, 255;",
+        "or.b16 %h3, %h1, %h2;",
+        "xor.b16 %h3, -3, %h1;",
+        "not.b16 %h3, %h1;",
+        "neg.s16 %h3, %h1;",
+        "min.s16 %h3, %h1, %h2;",
+        "max.s16 %h3, %h1, -5;",
+        "min.u16 %h3, %h1, %h2;",
+        "max.u16 %h3, %h1, 40000;",
+        "shl.b16 %h3, %h1, 3;",
+        "shl.b16 %h3, %h1, %r7;",
+        "shr.u16 %h3, %h1, 9;",
+        "shr.s16 %h3, %h1, 4;",
+        "shr.s16 %h3, %h1, %r7;",
+        "shr.u16 %h3, %h1, 40;",
+        "mul.wide.s16 %r7, %h1, %h2; cvt.u16.u32 %h3, %r7;",
+        "mul.wide.u16 %r7, %h1, 60000; cvt.u16.u32 %h3, %r7;",
+        "setp.lt.s16 %p2, %h1, %h2; selp.b16 %h3, %h1, %h4, %p2;",
+        "setp.gt.u16 %p2, %h1, 300; selp.b16 %h3, 7, %h1, %p2;",
+        "setp.eq.s16 %p2, %h1, -3; selp.b16 %h3, %h1, 9, %p2;",
+        "cvt.s32.s16 %r7, %h1; shr.u32 %r7, %r7, 12; cvt.u16.u32 %h3, %r7;",
+        "cvt.u32.u16 %r7, %h1; mul.lo.u32 %r7, %r7, 3; cvt.s16.s32 %h3, %r7;",
+        "cvt.u32.u8 %r7, %h1; cvt.u16.u32 %h3, %r7;",
+        "cvt.u64.u16 %rd9, %h1; mul.lo.u64 %rd9, %rd9, 77777; shr.u64 %rd9, %rd9, 5;"
+        "cvt.u16.u64 %h3, %rd9;",
+        "cvt.s64.s16 %rd9, %h1; add.s64 %rd9, %rd9, -3; shr.u64 %rd9, %rd9, 30;"
+        "cvt.s16.s64 %h3, %rd9; cvt.u32.u64 %r7, %rd9;",
+        "cvt.u64.u16 %rd9, %h4; add.s64 %rd9, %rd9, %rd1; sub.s64 %rd9, %rd9, %rd1;"
+        "cvt.u16.u64 %h3, %rd9;",
+        "cvt.s16.s8 %h3, %h1;",
+        "cvt.rn.f32.s16 %x1, %h1; cvt.rn.f32.u16 %x2, %h2; add.f32 %x1, %x1, %x2;"
+        "cvt.rzi.s32.f32 %r7, %x1; cvt.u16.u32 %h3, %r7;",
+        "mov.b32 %r7, {%h1, %h2}; mul.lo.u32 %r7, %r7, 17; mov.b32 {%h5, %h3}, %r7;",
+        "mov.b64 %rd9, {%r10, %r6}; add.s64 %rd9, %rd9, %rd9; mov.b64 {%r7, %r8}, %rd9;"
+        "cvt.u16.u32 %h3, %r8;"}) {
     SCOPED_TRACE(what);
     expect_same_values(fmt::format(
         ".reg .b16 %h<8>; .reg .f32 %x<4>; mov.u32 %r6, 0; mov.u32 %r7, %r1; mov.u16 %h4, 3;\n"
@@ -230,17 +242,16 @@ TEST(CompiledValues, FloatsAsAskedAndQuotients) {
                            "mul.hi.u32 %r12, %r13, %r9;",
                            "abs.s32 %r12, %r10;"}) {
     SCOPED_TRACE(what);
-    expect_same_values(
-        fmt::format(
-            ".reg .f32 %x<4>; mov.u32 %r6, 0; mov.f32 %x3, 0f3FC00000; mov.u32 %r12, 5;"
-            "ld.global.u32 %r13, [%rd1+64]; mov.u32 %r7, 1;\n"
-            "L: ld.global.f32 %x1, [%rd4]; ld.global.f32 %x2, [%rd4+8]; ld.global.u32 %r10, [%rd4];"
-            "shr.s32 %r11, %r10, %r6; add.s32 %r13, %r13, %r9;"
-            "{} mov.b32 %r8, %x3; xor.b32 %r8, %r8, %r12; mad.lo.u32 %r7, %r7, 69069, %r8;"
-            "add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1;"
-            "setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n"
-            "st.global.u32 [%rd6], %r7; st.global.f32 [%rd6+4], %x3; st.global.u32 [%rd6+8], %r12;",
-            what));
+    expect_same_values(fmt::format(
+        ".reg .f32 %x<4>; mov.u32 %r6, 0; mov.f32 %x3, 0f3FC00000; mov.u32 %r12, 5;"
+        "ld.global.u32 %r13, [%rd1+64]; mov.u32 %r7, 1;\n"
+        "L: ld.global.f32 %x1, [%rd4]; ld.global.f32 %x2, [%rd4+8]; ld.global.u32 %r10, [%rd4];"
+        "shr.s32 %r11, %r10, %r6; add.s32 %r13, %r13, %r9;"
+        "{} mov.b32 %r8, %x3; xor.b32 %r8, %r8, %r12; mad.lo.u32 %r7, %r7, 69069, %r8;"
+        "add.s64 %rd4, %rd4, 4; add.u32 %r6, %r6, 1;"
+        "setp.lt.u32 %p1, %r6, %r9; @%p1 bra L;\n"
+        "st.global.u32 [%rd6], %r7; st.global.f32 [%rd6+4], %x3; st.global.u32 [%rd6+8], %r12;",
+        what));
   }
 }
 

@@ -367,8 +367,8 @@ void describe_called(Meanings& to) {
 }  // namespace
 
 void describe_bits(Meanings& to) {
-  describe_called<uint32_t, extract<false>, extract<true>, insert, permute_bytes, dot2,
-                  mask_of, extend_from>(to);
+  describe_called<uint32_t, extract<false>, extract<true>, insert, permute_bytes, dot2, mask_of,
+                  extend_from>(to);
   describe_called<uint64_t, extract64<false>, extract64<true>, insert64>(to);
   to.add(&run_lookup, {Does::Lookup, Number::U32, Number::U32, 3, 7});
   to.add(&run_dot4, {Does::Dot4, Number::U32, Number::U32, 3, 7});
