@@ -9,30 +9,6 @@
 namespace kiln::engine {
 namespace {
 
-const std::string kBegin =
-    "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x;"
-    "mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.y; mad.lo.u32 %r1, %r3, %r2, %r1;"
-    "mov.u32 %r4, %ctaid.x; mad.lo.u32 %r5, %r4, 256, %r1; mul.wide.u32 %rd3, %r1, 4;"
-    "add.s64 %rd4, %rd1, %rd3; mul.wide.u32 %rd5, %r5, 16; add.s64 %rd6, %rd2, %rd5;\n";
-
-// In blocks of every shape, with all bits of the interpreter's.
-void expect_same_values(const std::string& body, bool all_compiled = true) {
-  const std::string text = kernel_text("u64 p, u64 q, u32 n", kBegin + body);
-  for (KilnDim3 block : kShapes) {
-    for (uint32_t n : {3u, 20u}) {
-      const Ran compiled = run_compiled(text, block, n, "always", n + 7);
-      EXPECT_EQ(compiled.text, "");
-      EXPECT_EQ(compiled.out, run_compiled(text, block, n, "0", n + 7).out) << block.x << ", " << n;
-      if (compiles()) {
-        EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u) << block.x;
-        if (block.x == 64 && all_compiled) {  // whole warps
-          EXPECT_EQ(compiled.facts.compiled, compiled.facts.stretches);
-        }
-      }
-    }
-  }
-}
-
 TEST(CompiledValues, OperationsOnBits) {
   for (const char* what :
        {"popc.b32 %r11, %r10;", "clz.b32 %r11, %r10;", "brev.b32 %r11, %r10;",
