@@ -53,6 +53,31 @@ TEST(Compiled, LoadsSignedIntegers) {
   }
 }
 
+// To registers of 64 bits, as indices are.
+TEST(Compiled, LoadsToWiderRegisters) {
+  for (const char* type : {"u8", "s8", "u16", "s16", "u32", "s32", "b32"}) {
+    SCOPED_TRACE(type);
+    const std::string text = kernel_text(
+        "u64 p, u64 q, u32 n",
+        fmt::format(
+            "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x;"
+            "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;"
+            "mov.u32 %r2, 0; mov.u64 %rd8, 0; and.b32 %r3, %r1, 1; setp.eq.u32 %p2, %r3, 0;\n"
+            "L: ld.global.{0} %rd6, [%rd4]; @%p2 ld.global.{0} %rd6, [%rd4+64];"
+            "and.b64 %rd7, %rd6, 255; shl.b64 %rd7, %rd7, 2; add.s64 %rd7, %rd7, %rd1;"
+            "ld.global.{0} %rd7, [%rd7]; add.s64 %rd8, %rd8, %rd7; sub.s64 %rd8, %rd8, %rd6;"
+            "add.s64 %rd4, %rd4, 64; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 9; @%p1 bra L;\n"
+            "mov.b64 {{%r4, %r5}}, %rd8; xor.b32 %r4, %r4, %r5; st.global.u32 [%rd5], %r4;",
+            type));
+    const Ran compiled = run_compiled(text, {64, 1, 1}, 0, "always", 3);
+    EXPECT_EQ(compiled.text, "");
+    EXPECT_EQ(compiled.out, run_compiled(text, {64, 1, 1}, 0, "0", 3).out);
+    if (compiles()) {
+      EXPECT_GT(compiled.facts.entered - compiled.facts.missed, 0u);
+    }
+  }
+}
+
 // Up to the last element of an array: lanes that have left the loop would read behind it. One
 // element too many is a fault.
 TEST(Compiled, LoadsUpToTheEndOfAnArray) {

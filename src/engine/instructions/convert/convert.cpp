@@ -426,4 +426,10 @@ void describe_convert(Meanings& to) {
   to.unary<WithinF32<Integral::Up, false, false>, float>(Does::Ceiling);
 }
 
+Handler widening_of_lanes(bool is_signed) {
+  constexpr Source kLanes{0, false};
+  return is_signed ? unary_handler<To<int64_t>, int64_t, int32_t>(kLanes)
+                   : unary_handler<To<uint64_t>, uint64_t, uint32_t>(kLanes);
+}
+
 }  // namespace kiln::engine

@@ -27,4 +27,7 @@ void describe_common(Meanings& to);
 void describe_floats(Meanings& to);
 void describe_pairs(Meanings& to);  // convert_small.cpp
 
+// 32 lanes of 32 bits to 64.
+Handler widening_of_lanes(bool is_signed);
+
 }  // namespace kiln::engine

@@ -8,6 +8,7 @@
 #include "engine/decode/lanes.h"
 #include "engine/decode/meanings.h"
 #include "engine/decode/operand_parts.h"
+#include "engine/instructions/convert/convert_common.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/instructions/memory/memory_values.h"
 #include "engine/instructions/memory/passed.h"
@@ -264,6 +265,22 @@ bool check_count(Lowering& l, size_t count) {
   return count == wanted || l.refuse("the number of registers differs from that of the vector");
 }
 
+// To a register of 64 bits: what has 32 at most is widened by an Op of its own, as cvt has it.
+bool load_widened(Lowering& l, Op& prepared, const ptx::Operand& target) {
+  const Source narrow{l.temporary(4), false};
+  l.announce(prepared, AccessKind::Load, ptx::bytes_of(l.type()));
+  const bool done = with_memory_types(l, 4, [&](auto m, auto r) {
+    Op& op = l.emit(&run_load<decltype(m), decltype(r)>);
+    prepared.run = op.run;
+    prepared.site = op.site;
+    op = prepared;
+    op.d = narrow.offset;
+    return true;
+  });
+  if (done) l.emit_value(target, 8, false, widening_of_lanes(ptx::is_signed(l.type())), narrow);
+  return done;
+}
+
 bool lower_load(Lowering& l, ptx::Space space) {
   const ptx::Operand& address = l.operand(1);
   auto targets = parts(l.operand(0));
@@ -293,6 +310,10 @@ bool lower_load(Lowering& l, ptx::Space space) {
   bool scalar = !strong && (prepared.x & kAddressUniform) && in != ptx::Space::Local &&
                 in != ptx::Space::Generic;
   for (const ptx::Operand* t : targets) scalar = scalar && l.dest_in_stretch(*t);
+  const bool acquires = l.has("acquire");
+  const bool weak = !acquires && !l.has("relaxed") && !l.has("volatile") && !l.has("mmio");
+  if (!scalar && weak && elements.count == 1 && register_bytes == 8 && bytes < 8)
+    return load_widened(l, prepared, *targets[0]);
   // Before the targets, which remember that the next Op defines them.
   l.announce(prepared, AccessKind::Load, bytes * elements.count);
   for (size_t e = 0; e < targets.size(); ++e) {
@@ -303,8 +324,6 @@ bool lower_load(Lowering& l, ptx::Space space) {
     }
     elements.slots[e] = d.offset;
   }
-  bool acquires = l.has("acquire");
-  bool weak = !acquires && !l.has("relaxed") && !l.has("volatile") && !l.has("mmio");
   bool done = with_memory_types(l, register_bytes, [&](auto m, auto r) {
     using M = decltype(m);
     using R = decltype(r);
