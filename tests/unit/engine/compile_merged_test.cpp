@@ -75,6 +75,24 @@ TEST(CompiledMasks, LeaveNothingHalfDone) {
   }
 }
 
+// A handler is called behind the branch, for all lanes: of what was computed before, and of what
+// the branch leads around.
+TEST(CompiledMasks, CallHandlersForTheirLanes) {
+  for (const char* part : {"", "and.b32 %r24, %r20, 31;", "div.u32 %r24, %r20, 300;"}) {
+    SCOPED_TRACE(part);
+    expect_same_masks(
+        kBeforeMasks +
+        "add.u32 %r20, %r1, 16; add.u32 %r22, %r16, 7; mov.u32 %r24, 1; mov.f32 %f3, 0f40400000;"
+        "bar.sync 0; ld.shared.u32 %r34, [%r15]; and.b32 %r35, %r34, 1023; add.u32 %r35, %r35, 1;"
+        "cvt.rn.f32.u32 %f1, %r35; add.f32 %f1, %f1, 0f3F800000; and.b32 %r30, %r16, 0x10000;"
+        "setp.eq.u32 %p1, %r30, 0; @%p1 bra T; lg2.approx.f32 %f2, %f1;" +
+        part +
+        "mul.f32 %f4, %f2, %f1; sin.approx.f32 %f3, %f4; add.u32 %r22, %r22, %r24;\n"
+        "T: mov.b32 %r25, %f3; xor.b32 %r25, %r25, %r22; mov.b32 %r26, %f1;"
+        "add.u32 %r25, %r25, %r26; st.global.u32 [%rd5], %r25;");
+  }
+}
+
 // The same of a load behind two branches to one place, whose memory is not where it was.
 TEST(CompiledMasks, LeaveNothingHalfDoneBehindTwoBranches) {
   expect_same_masks(
