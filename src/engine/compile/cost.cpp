@@ -13,7 +13,10 @@ constexpr double kEntry = 180, kPass = 40, kGuard = 40, kPlace = 35, kReach = 15
 constexpr double kOwnEntry = 80, kOwnGuard = 45, kOwnHeader = 10, kOwnPlace = 14;
 // Where lanes go apart: who waits where is cleared, copied and handed to the interpreter.
 constexpr double kApartEntry = 250;
-constexpr double kMoved = 10;         // a vector of 32 lanes to the frame or from it
+constexpr double kMoved = 10;         // a vector of 32 lanes to the frame or from it,
+constexpr double kMovedApart = 45;    // to it for some lanes
+constexpr double kBlended = 10;       // and beside the others in registers
+constexpr double kParted = 90;        // a branch, compiled, at which lanes may go apart
 constexpr double kStep = 9;           // an Op, compiled
 constexpr double kScalar = 12;        // interpreted: an Op on scalars,
 constexpr double kLanes = 48;         // on lanes,
@@ -21,11 +24,11 @@ constexpr double kShuffle = 250;      // a shuffle that is no butterfly,
 constexpr double kVote = 60;          // votes of all lanes,
 constexpr double kApart = 70;         // and more of it where some lanes are elsewhere;
 constexpr double kAccess = 60;        // a load or a store of base and step,
-constexpr double kBranchApart = 200;  // a branch at which lanes go apart,
+constexpr double kBranchApart = 180;  // a branch at which lanes go apart,
 constexpr double kStoreApart = 300;   // a store that some lanes go around,
 constexpr double kRowAccess = 110;    // the same of several rows,
 constexpr double kAtomic = 900, kAtomicMade = 260;    // interpreted, compiled
-constexpr double kByLanes = 170, kRowsByLanes = 900;  // by 32 addresses,
+constexpr double kByLanes = 480, kRowsByLanes = 900;  // by 32 addresses,
 // And compiled, of a pass as well; x86-64 has instructions for it.
 #if defined(__x86_64__)
 constexpr double kGather = 60, kGatherOnce = 10;
@@ -40,7 +43,7 @@ constexpr double kWarps = 4;     // of a block
 constexpr double kDetour = 90;
 constexpr double kMargin = 1.2;  // what an estimate may be wrong by
 // The same where lanes go apart and no loop is: one entry, of which each lane runs a part.
-constexpr double kMarginApart = 2;
+constexpr double kMarginApart = 1.25;
 
 // Are some lanes elsewhere while the interpreter runs the Op? Where all of them come, that is so
 // only between a branch at which they go apart and where they meet again.
@@ -86,7 +89,15 @@ double gathered(const Plan& plan, const Step& step) {
   if ((step.meaning.does == Does::Load || step.meaning.does == Does::Store) &&
       is_strided(plan, step))
     return kStrided;
-  return is_gather(plan, step) ? kGather * lane_bytes(bytes_of(step.meaning.type)) / 4 : 0;
+  return is_gather(plan, step) ? kGather * (bytes_of(step.meaning.type) == 8 ? 1.5 : 1) : 0;
+}
+
+double compiled(const Plan& plan, const Step& step) {
+  double cost = kStep + gathered(plan, step);
+  if (plan.apart && is_branch(step)) cost += kParted;
+  if (plan.apart && step.d && plan.variables[*step.d].blended) cost += kBlended;
+  if (step.meaning.does == Does::Warpwide && !is_called_warpwide(step)) return cost + kStep;
+  return cost + kMoved * static_cast<double>(step.reads.size() + step.writes.size());
 }
 
 struct Costs {
@@ -95,15 +106,12 @@ struct Costs {
   explicit Costs(const Plan& plan) {
     for (const Step& step : plan.steps) {
       interpreted += kiln::engine::interpreted(plan, step);
-      each += kStep + gathered(plan, step);
-      if (step.meaning.does == Does::Warpwide && !is_called_warpwide(step))
-        each += kStep;
-      else
-        each += kMoved * static_cast<double>(step.reads.size() + step.writes.size());
+      each += compiled(plan, step);
     }
     for (const Variable& v : plan.variables) {
       if (v.home && v.kept == Kept::Vector)
-        entering += (v.input + v.written) * kMoved * v.bytes / 4;
+        entering += (v.input * kMoved + v.written * (plan.apart ? kMovedApart : kMoved)) *
+                    std::max(v.bytes, 4u) / 4;
     }
   }
   // Code that goes on as the next warps is entered once for all of them.
@@ -139,7 +147,9 @@ bool may_pay(const Plan& plan) {
   return costs.pay(plan, plan.whole);
 }
 
-bool pays(const Plan& plan, const Emitted& made) {
+namespace {
+
+Costs costs_of(const Plan& plan, const Emitted& made) {
   Costs costs(plan);
   const double passes = static_cast<double>(kWarpSize) / made.lanes;
   if (made.checks_itself) {
@@ -153,7 +163,34 @@ bool pays(const Plan& plan, const Emitted& made) {
   if (plan.apart) costs.entering += kApartEntry;
   costs.each += passes * (kReach * static_cast<double>(made.reaches.size()) +
                           kGatherOnce * static_cast<double>(gathers(plan)));
-  return costs.pay(plan, made.goes_on);
+  return costs;
+}
+
+}  // namespace
+
+bool pays(const Plan& plan, const Emitted& made) {
+  return costs_of(plan, made).pay(plan, made.goes_on);
+}
+
+int32_t saved_by(const Plan& plan, const Step& step) {
+  return static_cast<int32_t>(interpreted(plan, step) - compiled(plan, step));
+}
+
+Worth worth_of(const Plan& plan, const Emitted& made) {
+  const Costs costs = costs_of(plan, made);
+  Worth out;
+  const double around = plan.meets && !plan.apart ? kDetour : 0;
+  out.entering = static_cast<int32_t>(costs.entering - around);
+  out.looped = static_cast<int32_t>((costs.interpreted - costs.each) /
+                                    static_cast<double>(plan.steps.size()));
+  for (const Exit& exit : made.exits) {
+    int32_t& sum = out.saved.emplace_back(0);
+    if (plan.phase.loops) continue;
+    for (const Step& step : plan.steps) {
+      if (step.index < exit.behind) sum += saved_by(plan, step);
+    }
+  }
+  return out;
 }
 
 }  // namespace kiln::engine

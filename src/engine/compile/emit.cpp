@@ -377,7 +377,9 @@ void Emitter::leave_with(const List<uint32_t>& variables, Exit exit) {
     write_back(index);
     t_.release(mark);
   }
+  exit.behind = exit.early || exit.disagrees ? exit.target : now_ ? now_->index + 1 : 0;
   out_->exits.push_back(exit);
+  if (out_->weighs) t_.store_word(saved_, t_.pass(), offsetof(Pass, saved), 8);
   if (counts_turns_) {
     t_.store_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
     t_.store_word(ran_, t_.pass(), offsetof(Pass, ran), 8);
@@ -427,6 +429,7 @@ void Emitter::branch(const Step& step) {
     write_predicate(*step.a);
     leave_at(step.index, false, step.a);
     out_->exits.back().disagrees = true;
+    out_->exits.back().behind = step.index;
     t_.bind(agreed);
     t_.jump_if(any, step.meaning.does == Does::BranchUnless, around);
     jump_to(step.index, target);
@@ -436,6 +439,21 @@ void Emitter::branch(const Step& step) {
   t_.jump_if(word_of(*step.a), step.meaning.does == Does::BranchUnless, around);
   jump_to(step.index, target);
   t_.bind(around);
+}
+
+// Somebody may come to it by another way than from the step before.
+bool Emitter::begins_block(size_t index) const {
+  if (index == 0) return true;
+  const Step &before = plan_.steps[index - 1], &step = plan_.steps[index];
+  return is_branch(before) || (before.index != step.index && labels_.count(step.index) != 0);
+}
+
+void Emitter::weigh_block(size_t first) {
+  int64_t sum = 0;
+  size_t i = first;
+  do sum += saved_by(plan_, plan_.steps[i]);
+  while (++i < plan_.steps.size() && !begins_block(i));
+  t_.word_add(saved_, saved_, sum);
 }
 
 bool Emitter::write_steps() {
@@ -451,6 +469,7 @@ bool Emitter::write_steps() {
       found_.clear();
     }
     now_ = &step;
+    if (out_->weighs && begins_block(i)) weigh_block(i);
     if (begins_merged(i)) begin_merged(i);
     const Target::Mark mark = t_.mark();
     const size_t first = i;
@@ -513,13 +532,18 @@ std::unique_ptr<Emitted> Emitter::run() {
     t_.load_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
     t_.constant_word(ran_, 0);
   }
+  out_->weighs = plan_.apart;
+  if (out_->weighs) {
+    saved_ = t_.word();
+    t_.constant_word(saved_, 0);
+  }
   if (plan_.calls) {
     warp_ = t_.word();
     t_.load_word(warp_, t_.pass(), offsetof(Pass, warp), 8);
   }
   nan_ = t_.vector();
   t_.constant(nan_, 0x7fffffffu, 4);
-  if (!prepare_places()) return nullptr;
+  if (!prepare_places() || out_->prepared.size() > kMostWords) return nullptr;
   find_labels();
   if (!find_places()) return nullptr;
   find_read();

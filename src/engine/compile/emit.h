@@ -59,6 +59,9 @@ struct Reach {
   std::vector<uint32_t> others{};  // Ops that use it too: perhaps `op` itself never runs
 };
 
+// Of the table.
+constexpr size_t kMostWords = 96;
+
 struct Emitted {
   std::vector<std::byte> bytes;
   uint32_t lanes = 0;                      // of a pass
@@ -71,6 +74,7 @@ struct Emitted {
   std::vector<uint32_t> places;            // Ops: where lanes wait, by index of Pass::waiting
   bool checks_itself = false;  // it needs no table, and nobody has to look at the guards
   bool goes_on = false;        // as the warps behind it: Pass::followers
+  bool weighs = false;         // it says itself what it saved: Pass::saved
   std::vector<Exit> exits;  // the number that the code returns, less 1; 0: start again, interpreted
   std::vector<Guard> guards;
   std::vector<Prepared> prepared;
@@ -93,5 +97,14 @@ bool may_pay(const Plan& plan);
 // too short for it, whatever its plan would be.
 bool may_pay_apart(const Plan& plan);
 bool pays(const Plan& plan, const Emitted& made);
+// The same estimate of what happens, in instructions: what an entry costs, what each Op of a loop
+// saves that the code runs in the interpreter's place, and by exit what those before it save.
+struct Worth {
+  int32_t entering = 0, looped = 0;
+  std::vector<int32_t> saved;
+};
+Worth worth_of(const Plan& plan, const Emitted& made);
+// Of one step.
+int32_t saved_by(const Plan& plan, const Step& step);
 
 }  // namespace kiln::engine

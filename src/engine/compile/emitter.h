@@ -74,6 +74,8 @@ class Emitter {
   void give_back(size_t step);
   static bool is_sum(const Step& step);
   void take_over_sum(const Step& step);
+  bool begins_block(size_t step) const;
+  void weigh_block(size_t first);
 
   // emit_masks.cpp
   void begin_masks();
@@ -351,7 +353,7 @@ class Emitter {
   ListedMap<uint32_t, Label> labels_;    // by Op
   ListedSet<uint32_t> staged_;           // slots that hold something else while the code runs
   ListedMap<std::pair<int64_t, uint32_t>, Reg> rises_;  // by step and bytes: lanes of a vector
-  Reg warp_, registers_, lanes4_, lanes8_, table_, budget_, ran_, first_lane_, nan_;
+  Reg warp_, registers_, lanes4_, lanes8_, table_, budget_, ran_, saved_, first_lane_, nan_;
   Label bail_, refused_;
   Reg left_;                      // warps behind this one that the code goes on as
   Label next_warp_, first_step_;  // of such code

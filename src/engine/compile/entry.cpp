@@ -206,6 +206,7 @@ uint32_t Entry::run_apart() {
     put_back();
   left = static_cast<uint64_t>(warp_.turn);
   ran = pass.ran;
+  saved = pass.saved;
   here = pass.here;
   std::copy_n(pass.waiting, made_.places.size(), waiting);
   return exit;

@@ -24,6 +24,7 @@ class Entry {
   // 0: it has to start again, interpreted.
   uint32_t run();
   uint64_t left = 0, ran = 0;
+  int64_t saved = 0;  // where the code says so
   // Of lanes that go apart: as Pass has it.
   uint32_t here = 0;
   uint32_t waiting[kMostPlaces];

@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <queue>
+#include <utility>
 
 #include "engine/compile/target.h"
 
@@ -323,44 +326,55 @@ bool Places::place_all(bool vectors, std::span<const uint8_t> registers, uint32_
   return all;
 }
 
-// How many slots they need. Where there is room, each has its own, which is found soonest.
-size_t Places::find_memory_of_globals(bool vectors) {
-  const auto in_memory = [&](uint32_t index) {
-    return index >= first_global_ && spans_[index].place < 0;
-  };
-  const std::span<const uint32_t> all = ordered(vectors);
-  const bool has_room =
-      std::count_if(all.begin(), all.end(), in_memory) <= static_cast<ptrdiff_t>(kSpilled / 4);
-  const auto fits = [&](const uint64_t* used) {
-    if (!is_free(used)) return false;
-    for (uint32_t w = 0; w < whole_.size(); ++w) {
-      const auto begin = used + whole_[w].begin, end = used + whole_[w].end;
-      if (std::any_of(begin, end, [](uint64_t bits) { return bits != 0; })) return false;
-    }
-    return true;
-  };
-  used_.clear();
+// From where it is first needed to where it is needed last.
+inline Places::Life Places::life_of(const Global& global) const {
+  Life out{~0u, 0};
+  for (uint32_t r = global.ranges; r != kNone; r = ranges_[r].next)
+    out = {std::min(out.begin, ranges_[r].begin), std::max(out.end, ranges_[r].end)};
+  return out;
+}
+
+// How many slots they need. Where there is room, each has its own, which is found soonest; else
+// those serve again whose value is needed no more.
+size_t Places::find_memory_of_globals(bool vectors, size_t slots) {
+  slotless_.clear();
+  for (uint32_t index : ordered(vectors)) {
+    if (index >= first_global_ && spans_[index].place < 0) slotless_.push_back(index);
+  }
+  const bool has_room = slotless_.size() <= slots / 4;
+  const auto life = [&](uint32_t index) { return life_of(globals_[index - first_global_]); };
+  if (!has_room)
+    std::sort(slotless_.begin(), slotless_.end(), [&](uint32_t a, uint32_t b) {
+      const uint32_t first = life(a).begin, second = life(b).begin;
+      return first != second ? first < second : a < b;
+    });
+  // By the end of what is in them: the slots.
+  std::priority_queue<std::pair<uint32_t, size_t>, std::vector<std::pair<uint32_t, size_t>>,
+                      std::greater<>>
+      taken;
   size_t count = 0;
-  for (uint32_t index : all) {
-    if (!in_memory(index)) continue;
+  for (uint32_t index : slotless_) {
     size_t slot = count;
     if (!has_room) {
-      find_moments(index);
-      for (slot = 0; slot < count && !fits(&used_[slot * time_words_]);) ++slot;
-      used_.resize(std::max(count, slot + 1) * time_words_, 0);
-      take(&used_[slot * time_words_]);
+      const Life all = life(index);
+      if (!taken.empty() && taken.top().first <= all.begin) {
+        slot = taken.top().second;
+        taken.pop();
+      }
+      taken.emplace(all.end, slot);
     }
     count = std::max(count, slot + 1);
-    if (slot < kSpilled) spans_[index].place = static_cast<int16_t>(-1 - static_cast<int>(slot));
+    if (count > slots) break;
+    spans_[index].place = static_cast<int16_t>(-1 - static_cast<int>(slot));
   }
   return count;
 }
 
 // Values of one block begin one after the other, so that the end of the last one in each slot is
 // all that has to be known of it; they do not share slots with those that several blocks know.
-bool Places::find_memory(bool vectors) {
-  const size_t first = find_memory_of_globals(vectors);
-  if (first > kSpilled) return false;
+bool Places::find_memory(bool vectors, size_t slots) {
+  const size_t first = find_memory_of_globals(vectors, slots);
+  if (first > slots) return false;
   ends_.clear();
   for (uint32_t s = 0; s < first_global_; ++s) {
     Span& span = spans_[s];
@@ -371,7 +385,7 @@ bool Places::find_memory(bool vectors) {
     if (slot == ends_.size()) ends_.push_back(0);
     ends_[slot] = span.end;
     span.place = static_cast<int16_t>(-1 - static_cast<int>(first + slot));
-    if (first + slot >= kSpilled) return false;
+    if (first + slot >= slots) return false;
   }
   return true;
 }
@@ -382,7 +396,7 @@ bool Places::assign(bool vectors, const RegistersOf& registers) {
   const bool may_fit = notes_ < kShort || most_alive(vectors) <= registers.all.size();
   if (may_fit && place_all(vectors, registers.all, registers.lost)) return true;
   place_all(vectors, registers.others, registers.lost);
-  return find_memory(vectors);
+  return find_memory(vectors, registers.slots);
 }
 
 uint32_t Places::used(bool vectors) const {

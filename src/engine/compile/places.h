@@ -17,6 +17,7 @@ struct RegistersOf {
   std::span<const uint8_t> all;     // in the order that they are tried in
   std::span<const uint8_t> others;  // where some are kept for values that come from memory
   uint32_t lost;                    // when a function is called, by bit
+  size_t slots;                     // in memory, for what gets none
 };
 
 // What it needs for one piece of code it keeps for the next.
@@ -86,8 +87,12 @@ class Places {
   void take_register(uint32_t index);
   bool place_all(bool vectors, std::span<const uint8_t> registers, uint32_t lost);
   bool assign(bool vectors, const RegistersOf& registers);
-  size_t find_memory_of_globals(bool vectors);
-  bool find_memory(bool vectors);
+  struct Life {
+    uint32_t begin, end;
+  };
+  Life life_of(const Global& global) const;
+  size_t find_memory_of_globals(bool vectors, size_t slots);
+  bool find_memory(bool vectors, size_t slots);
 
   Spans* of_ = nullptr;
   Span* spans_ = nullptr;
@@ -119,9 +124,10 @@ class Places {
   Grown<Moment> moments_;
   Grown<Words> whole_;
   uint32_t blocked_ = 0;
-  std::vector<uint32_t> ends_;  // by slot of find_memory(): the last one's
-  size_t words_ = 0;            // of a set of values
-  size_t time_words_ = 0;       // of a set of places in time
+  std::vector<uint32_t> slotless_;  // of find_memory_of_globals()
+  std::vector<uint32_t> ends_;      // by slot of find_memory(): the last one's
+  size_t words_ = 0;                // of a set of values
+  size_t time_words_ = 0;           // of a set of places in time
 };
 
 }  // namespace kiln::engine

@@ -137,6 +137,7 @@ struct Exit {
   bool backward = false;   // the turn is used up
   bool early = false;      // before an Op that machine code cannot run as things are
   bool disagrees = false;  // lanes do, at a branch
+  uint32_t behind = 0;     // Ops before this one have run, or a branch has led around them
 };
 
 struct Plan {

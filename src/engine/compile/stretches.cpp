@@ -65,16 +65,62 @@ uint32_t count_entry(Compiled& compiled) {
   return count;
 }
 
+// So many entries are looked at together. Code that has lost rests, and longer each time.
+constexpr uint32_t kWeighed = 256, kMostRest = 16;
+
+[[gnu::cold, gnu::noinline]] void look_at_balance(Stretch& stretch, Compiled& compiled,
+                                                  uint32_t count, const Warp& warp) {
+  const uint32_t entries = count + 1 - compiled.weighed.exchange(count + 1);
+  const int64_t balance = compiled.balance.exchange(0, std::memory_order_relaxed);
+  const auto mean = static_cast<int32_t>(balance / std::max(entries, 1u));
+  compiled.mean.store(mean, std::memory_order_relaxed);
+  // Whoever wants compiled code from the first block on (a test) gets it.
+  if (warp.block->grid->settings.compile_after == 0) return;
+  // Where lanes seldom go apart, code that leaves then saves more.
+  if (&compiled == &stretch.apart_all &&
+      mean < stretch.versions[stretch.favoured.load(std::memory_order_relaxed)].mean.load()) {
+    stretch.stays_together.store(true, std::memory_order_relaxed);
+    stretch.goes_apart.store(false, std::memory_order_relaxed);
+  }
+  if (balance >= 0) return;
+  const uint32_t losses = compiled.losses.fetch_add(1, std::memory_order_relaxed);
+  Compiled::State state = Compiled::State::Ready;
+  compiled.rest.store(kWeighed << std::min(losses, kMostRest), std::memory_order_relaxed);
+  if (compiled.state.compare_exchange_strong(state, Compiled::State::Resting))
+    compiled.own.store(nullptr, std::memory_order_relaxed);
+}
+
+// What an entry has saved. Counts of several threads may get lost here too.
+[[gnu::always_inline]] inline void weigh(Stretch& stretch, Compiled& compiled, int64_t saved,
+                                         uint32_t count, const Warp& warp) {
+  const int64_t before = compiled.balance.load(std::memory_order_relaxed);
+  compiled.balance.store(before + saved - compiled.worth.entering, std::memory_order_relaxed);
+  if (count - compiled.weighed.load(std::memory_order_relaxed) >= kWeighed) [[unlikely]]
+    look_at_balance(stretch, compiled, count, warp);
+}
+
+// Of one that was left by this exit.
+[[gnu::always_inline]] inline int64_t saved_at(const Compiled& compiled, uint32_t exit,
+                                               uint64_t ran) {
+  return exit == 0
+             ? 0
+             : compiled.ways[exit - 1].saved + static_cast<int64_t>(ran) * compiled.worth.looped;
+}
+
 // Where lanes disagree again and again, code for that comes first from now on.
-[[gnu::cold, gnu::noinline]] void note_disagreement(Stretch& stretch, const Compiled& compiled,
+[[gnu::cold, gnu::noinline]] void note_disagreement(Stretch& stretch, Compiled& compiled,
                                                     const Warp& warp) {
-  if (stretch.is_short.load(std::memory_order_relaxed)) return;
+  if (stretch.is_short.load(std::memory_order_relaxed) ||
+      stretch.stays_together.load(std::memory_order_relaxed))
+    return;
   const uint32_t count = stretch.disagreed.load(std::memory_order_relaxed) + 1;
   stretch.disagreed.store(count, std::memory_order_relaxed);
   const bool at_once = warp.block->grid->settings.compile_after == 0;
-  if (at_once || (count >= kMissesAllowed &&
-                  count >= compiled.entered.load(std::memory_order_relaxed) / kSeldom))
-    stretch.goes_apart.store(true, std::memory_order_relaxed);
+  const uint32_t entered = compiled.entered.load(std::memory_order_relaxed);
+  if (!at_once && (count < kMissesAllowed || count < entered / kSeldom)) return;
+  if (compiled.mean.load(std::memory_order_relaxed) == Compiled::kNotWeighed)
+    look_at_balance(stretch, compiled, entered - 1, warp);
+  stretch.goes_apart.store(true, std::memory_order_relaxed);
 }
 
 #if defined(__x86_64__)
@@ -181,8 +227,8 @@ void Timed::end() noexcept {
   }
 }
 
-const Op* left_by(Stretch& stretch, const Compiled& compiled, uint32_t exit, Warp& warp,
-                  uint64_t left, uint64_t ran) {
+const Op* left_by(Stretch& stretch, Compiled& compiled, uint32_t exit, Warp& warp, uint64_t left,
+                  uint64_t ran) {
   if (compiled.ways[exit - 1].disagrees) [[unlikely]]
     note_disagreement(stretch, compiled, warp);
   warp.turn = static_cast<int32_t>(left);
@@ -246,6 +292,7 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
     const bool ends = exit != 0 && compiled.ways[exit - 1].ends;
     become(warp, pass.followers - pass.left, ends);
   }
+  weigh(stretch, compiled, saved_at(compiled, exit, pass.ran), count, warp);
   if (exit == 0 || compiled.ways[exit - 1].early) [[unlikely]] {
     note_miss(stretch, compiled, count);
     forget(compiled);
@@ -279,12 +326,24 @@ const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   const uint32_t count = count_entry(compiled);
   Entry entry(stretch, compiled, warp);
   const uint32_t exit = warp.turn > 0 && entry.prepare() ? entry.run() : 0;
+  const bool weighs = exit != 0 && compiled.made->weighs;
+  weigh(stretch, compiled, weighs ? entry.saved : saved_at(compiled, exit, entry.ran), count, warp);
   if (exit == 0 || compiled.ways[exit - 1].early) note_miss(stretch, compiled, count);
   if (exit == 0) return nullptr;
   *done = true;
   if (kSubnormalsAreSlow && count % kLookEvery == 0) look_for_subnormals(stretch, warp);
   if (compiled.made->apart) return left_apart(stretch, compiled, exit, warp, entry);
   return left_by(stretch, compiled, exit, warp, entry.left, entry.ran);
+}
+
+// Once more, and it is tried again.
+void rest(Compiled& compiled) {
+  const uint32_t left = compiled.rest.load(std::memory_order_relaxed);
+  if (left) return compiled.rest.store(left - 1, std::memory_order_relaxed);
+  Compiled::State state = Compiled::State::Resting;
+  if (!compiled.state.compare_exchange_strong(state, Compiled::State::Ready)) return;
+  if (compiled.made->checks_itself)
+    compiled.own.store(compiled.memory.begin(), std::memory_order_release);
 }
 
 // Compiles it where nobody has. Null: the interpreter, or other code, has to go on.
@@ -294,11 +353,14 @@ const Op* try_code(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done)
       compiled.state.compare_exchange_strong(state, Compiled::State::Compiling)) {
     state = compile_timed(stretch, compiled, warp);
   }
-  return state == Compiled::State::Ready ? enter(stretch, compiled, warp, done) : nullptr;
+  if (state == Compiled::State::Ready) return enter(stretch, compiled, warp, done);
+  if (state == Compiled::State::Resting) rest(compiled);
+  return nullptr;
 }
 
 // Does a part of the warp stand in the middle of the phase? It would be left behind.
 bool others_are_inside(const Stretch& stretch, const Warp& warp) {
+  if (warp.splits.empty()) return false;
   const Tiers& tiers = *stretch.tiers;
   const uint32_t count = stretch.phase.end - stretch.phase.begin;
   const auto is_inside = [&](const Op* at, const Op* first) {
@@ -342,7 +404,7 @@ bool has_none(const Compiled& compiled) {
 
 const Op* enter_apart(Stretch& stretch, Warp& warp, bool* done) {
   if (stretch.is_short.load(std::memory_order_relaxed)) return nullptr;
-  if (!warp.splits.empty() && others_are_inside(stretch, warp)) return nullptr;
+  if (others_are_inside(stretch, warp)) return nullptr;
   if (warp.mask == kFullMask) {
     const Op* next = try_code(stretch, stretch.apart_all, warp, done);
     const Compiled& first = stretch.apart_all;
@@ -352,22 +414,37 @@ const Op* enter_apart(Stretch& stretch, Warp& warp, bool* done) {
       return next;
     // What takes less for granted costs more.
     if (state == Compiled::State::Off && !first.pays) return nullptr;
+    if (state == Compiled::State::Resting) return nullptr;
   }
   return try_code(stretch, stretch.apart, warp, done);
 }
 
+bool is_off(const Compiled& compiled) {
+  return compiled.state.load(std::memory_order_acquire) == Compiled::State::Off;
+}
+
 // Some lanes are elsewhere.
 const Op* run_for_some(Stretch& stretch, Warp& warp, bool* done) {
+  // The kinds of code, of which the first that there is serves.
+  const auto serves = [&](const Compiled& compiled) {
+    if (!*done && has_none(compiled)) return false;
+    if (is_off(compiled)) stretch.none_for_some.store(true, std::memory_order_relaxed);
+    return true;
+  };
   if (stretch.phase.loops) {
     const Op* next = try_code(stretch, stretch.some, warp, done);
-    if (*done || !has_none(stretch.some)) return next;
+    if (serves(stretch.some)) return next;
   }
-  const Op* next = enter_apart(stretch, warp, done);
-  const bool has_apart =
-      !stretch.is_short.load(std::memory_order_relaxed) && !has_none(stretch.apart);
-  if (*done || has_apart) return next;
-  if (!stretch.phase.loops || stretch.phase.stores) return nullptr;
-  return enter_stood_in(stretch, warp, done);
+  if (!stretch.is_short.load(std::memory_order_relaxed)) {
+    const Op* next = enter_apart(stretch, warp, done);
+    if (serves(stretch.apart)) return next;
+  }
+  if (stretch.phase.loops && !stretch.phase.stores) {
+    const Op* next = enter_stood_in(stretch, warp, done);
+    if (serves(stretch.stood_in)) return next;
+  }
+  stretch.none_for_some.store(true, std::memory_order_relaxed);
+  return nullptr;
 }
 
 // What looked alike in the first warp by chance, as zeros do, does not in most others: their
@@ -402,12 +479,16 @@ const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
     if (has_none(stretch.apart_all) && !stretch.apart_all.pays)  // there is none
       stretch.is_short = true, stretch.goes_apart = false;
   }
+  bool off = from == 0;
   for (Compiled& each : std::span(stretch.versions).subspan(from)) {
     const Op* next = try_code(stretch, each, warp, done);
     if (*done) note_success(stretch, each);
+    if (*done) return next;
+    off &= is_off(each);
     // What has never run, or always runs, leaves nothing to the others.
-    if (*done || each.missed.load(std::memory_order_relaxed) <= kMissesBefore) return next;
+    if (each.missed.load(std::memory_order_relaxed) <= kMissesBefore) break;
   }
+  if (off) stretch.none_for_all.store(true, std::memory_order_relaxed);
   return nullptr;
 }
 
@@ -469,6 +550,11 @@ class Behind {
       block_.reached = i;
     }
   }
+  ~Behind() {
+    if (saved_) own_->balance.store(own_->balance.load(std::memory_order_relaxed) + saved_);
+  }
+  Behind(const Behind&) = delete;
+  Behind& operator=(const Behind&) = delete;
 
  private:
   // False: it has not come to the barrier, and goes on where the block lets it.
@@ -497,6 +583,7 @@ class Behind {
     }
     other.turn = static_cast<int32_t>(pass_.budget);
     other.steps += pass_.ran;
+    saved_ += saved_at(*own_, exit, pass_.ran) - own_->worth.entering;
     block_.arrive_whole(other, barrier_ + 1);
     return true;
   }
@@ -506,11 +593,12 @@ class Behind {
   Block& block_;
   uint32_t at_;
   Compiled* own_ = nullptr;
+  int64_t saved_ = 0;
   Pass pass_;
   uint64_t table_[kMostWords];
 };
 
-[[gnu::always_inline]] inline const Op* run_whole(Stretch& stretch, const Op* op, Warp& warp) {
+[[gnu::noinline]] const Op* run_whole(Stretch& stretch, const Op* op, Warp& warp) {
   const Op* next = run_as(stretch, op, warp);
   if (!next || next->run != &run_barrier || warp.mask != kFullMask) return next;
   const Op* behind = run_barrier(warp, next);
@@ -534,6 +622,9 @@ class Behind {
 
 const Op* run_stretch(Warp& warp, const Op* op) {
   Stretch& stretch = *static_cast<Stretch*>(const_cast<void*>(op->data));
+  const std::atomic<bool>& none =
+      warp.mask == kFullMask ? stretch.none_for_all : stretch.none_for_some;
+  if (none.load(std::memory_order_relaxed)) return run_first(stretch, warp);
   const Mode mode = stretch.subnormals.mode.load(std::memory_order_acquire);
   if (mode != Mode::Plain) [[unlikely]]
     return run_subnormal(stretch, mode, op, warp);

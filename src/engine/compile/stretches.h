@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,7 +21,8 @@ class Tiers;
 
 // Machine code of a phase, and what came of it.
 struct Compiled {
-  enum class State : uint8_t { New, Compiling, Ready, Off };
+  static constexpr int32_t kNotWeighed = std::numeric_limits<int32_t>::min();
+  enum class State : uint8_t { New, Compiling, Ready, Resting, Off };
 
   Taken taken;
   uint64_t plan = 0;  // number_of(); 0: none has been made
@@ -29,12 +31,20 @@ struct Compiled {
   std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};
   std::atomic<bool> refused{false};  // the system gave no executable memory
   bool pays = true;                  // else there is none, for the interpreter is as fast
+  // What it has saved, by estimate, since so many entries; before that, the mean of one. How often
+  // it has lost, and entries to be left out.
+  Worth worth;
+  std::atomic<int64_t> balance{0};
+  std::atomic<uint32_t> weighed{0};
+  std::atomic<int32_t> mean{kNotWeighed};
+  std::atomic<uint32_t> losses{0}, rest{0};
   std::unique_ptr<Emitted> made;
   struct Way {
     const Op* next;
     bool backward, early;  // as of Exit
     bool ends;             // all lanes
     bool disagrees;        // as of Exit
+    int32_t saved;         // as of Worth
   };
   std::vector<Way> ways;                  // by exit
   std::atomic<const void*> own{nullptr};  // the code, where it checks itself
@@ -74,9 +84,13 @@ struct Stretch {
   Compiled stood_in;  // the same, without masks (stand_ins.h)
   // Lanes may go apart at branches: all lanes come, which look as in the first warp; any lanes.
   Compiled apart_all, apart;
-  std::atomic<uint32_t> disagreed{0};   // how often lanes did, in code that leaves then
-  std::atomic<bool> goes_apart{false};  // they often do: such code comes first
-  std::atomic<bool> is_short{false};    // too short for such code
+  std::atomic<uint32_t> disagreed{0};       // how often lanes did, in code that leaves then
+  std::atomic<bool> goes_apart{false};      // they often do: such code comes first
+  std::atomic<bool> stays_together{false};  // it does not pay that it does
+  std::atomic<bool> is_short{false};        // too short for such code
+  // There is no code, and there will be none, for warps some of whose lanes are elsewhere; for
+  // others.
+  std::atomic<bool> none_for_some{false}, none_for_all{false};
   Subnormals subnormals;
   std::unique_ptr<Stretch> by_double;  // if subnormals.has_double
   Stretch* plain = nullptr;            // of which this is the one by way of f64
@@ -133,8 +147,8 @@ class Tiers final : public Tiering {
 inline const Op* touched_as(const Stretch& stretch, uint32_t op) {
   return op == stretch.phase.begin ? stretch.tiers->original(op) : &stretch.tiers->all()[op];
 }
-// Tables of addresses and regions have at most so many words, and so many bytes are put back.
-constexpr size_t kMostWords = 96, kMostSavedBytes = 16 << 10;
+// So many bytes are put back at most.
+constexpr size_t kMostSavedBytes = 16 << 10;
 // Makes the code, and says how long that took (tiers.cpp).
 Compiled::State compile_timed(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept;
 

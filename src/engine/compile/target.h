@@ -21,7 +21,7 @@ namespace kiln::engine {
 using Reg = asmjit::BaseReg;
 using Label = asmjit::Label;
 
-constexpr size_t kSpilled = 1024;
+constexpr size_t kSpilled = 1024, kSpilledBytes = kSpilled * 32;
 constexpr size_t kMostPlaces = 64;
 
 // What a piece of machine code is given, for the lanes of one pass.
@@ -32,6 +32,7 @@ struct Pass {
   const uint64_t* table;
   uint64_t budget;  // backward branches that may be taken; what is left of them
   uint64_t ran;     // Ops of the loops that were taken
+  int64_t saved;    // of code that weighs what it does (cost.cpp)
   uint32_t first_lane;
   uint32_t mask;  // of the warp: lanes that run
   void* warp;     // for handlers
@@ -55,7 +56,7 @@ struct Pass {
   alignas(64) std::byte scratch[kWarpSize * (8 + 8 + 8)];
   // And values that have no register (places.h): what is nearer is within reach of every load.
   alignas(64) uint64_t words[kSpilled];
-  alignas(64) std::byte vectors[kSpilled * 32];
+  alignas(64) std::byte vectors[kSpilledBytes];
 };
 constexpr int64_t kScratchValues = kWarpSize * 8, kScratchResults = kWarpSize * 16;
 // What such code returns where something does not hold.

@@ -212,6 +212,7 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     if (!made) return false;
     compiled.pays = !has_to_pay || pays(*plan, *made);
     if (!compiled.pays) return false;
+    compiled.worth = worth_of(*plan, *made);
     size_t saved = 0;
     for (const Emitted::Saved& each : made->saved) saved += each.bytes;
     if (saved > kMostSavedBytes || made->prepared.size() + 3 * made->reaches.size() > kMostWords)
@@ -221,9 +222,11 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     compiled.code_bytes = made->bytes.size();
     compiled.seen = std::make_unique<std::atomic<uint64_t>[]>(made->reaches.size());
     made->bytes = {};
-    for (const Exit& exit : made->exits)
+    for (size_t i = 0; i < made->exits.size(); ++i) {
+      const Exit& exit = made->exits[i];
       compiled.ways.push_back({&stretch.tiers->all()[exit.target], exit.backward, exit.early,
-                               flow.is_end(exit.target), exit.disagrees});
+                               flow.is_end(exit.target), exit.disagrees, compiled.worth.saved[i]});
+    }
     compiled.made = std::move(made);
     if (compiled.made->checks_itself)
       compiled.own.store(compiled.memory.begin(), std::memory_order_release);

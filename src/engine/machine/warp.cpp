@@ -137,6 +137,51 @@ void Warp::put_some(uint32_t offset, const void* values, uint32_t bytes) {
   }
 }
 
+// Lanes that a branch has led apart, and nothing else: those that are lowest go on, as far as the
+// next ones. False: it is not so.
+bool Warp::pick_lowest() {
+  if (splits.empty()) return false;
+  const Split& first = splits[0];
+  const Op* second = nullptr;
+  size_t lowest = 0;
+  for (size_t i = 0; i < splits.size(); ++i) {
+    const Split& s = splits[i];
+    if (s.wait != Wait::None || s.frame != first.frame || s.penalty != first.penalty || s.pass)
+      return false;
+    if (i == 0) continue;
+    if (s.at == splits[lowest].at) return false;
+    if (s.at < splits[lowest].at) {
+      second = splits[lowest].at;
+      lowest = i;
+    } else if (!second || s.at < second) {
+      second = s.at;
+    }
+  }
+  const Split& chosen = splits[lowest];
+  frame = chosen.frame;
+  registers = frame->data();
+  mask = chosen.mask;
+  current_penalty = chosen.penalty;
+  pass_sync = false;
+  resume = chosen.at;
+  others_at = second;
+  splits.erase(splits.begin() + static_cast<long>(lowest));
+  return true;
+}
+
+// Lanes of the current split go on there. Those that are there already go on with them.
+void Warp::stand_by(const Op* at, uint32_t lanes) {
+  for (Split& s : splits) {
+    if (s.at != at || s.frame != frame || s.penalty != current_penalty || s.wait != Wait::None ||
+        s.pass)
+      continue;
+    s.mask |= lanes;
+    --frame->users;
+    return;
+  }
+  splits.push_back({at, lanes, frame, Wait::None, 0, 0, current_penalty, false});
+}
+
 bool Warp::pick() {
   // Splits that are at the same place become one.
   for (size_t i = 0; i < splits.size(); ++i) {
@@ -182,6 +227,12 @@ bool Warp::pick() {
   current_penalty = chosen.penalty;
   pass_sync = chosen.pass;
   resume = chosen.at;
+  others_at = nullptr;
+  for (const Split& s : splits) {
+    if (s.wait == Wait::None && s.frame == frame && s.penalty <= current_penalty &&
+        (!others_at || s.at < others_at))
+      others_at = s.at;
+  }
   return true;
 }
 
@@ -194,12 +245,7 @@ void Warp::run_alone(const Op* op) {
 }
 
 void Warp::run_divergent(const Op* op) {
-  const Op* limit = nullptr;
-  for (const Split& s : splits) {
-    if (s.wait == Wait::None && s.frame == frame && s.penalty <= current_penalty &&
-        (!limit || s.at < limit))
-      limit = s.at;
-  }
+  const Op* const limit = others_at;
   if (!limit) {
     run_alone(op);
     return;
@@ -209,7 +255,7 @@ void Warp::run_divergent(const Op* op) {
     op = step_masked(op);
     if (!op) return;
     if (op >= limit && op != first) {
-      splits.push_back({op, mask, frame, Wait::None, 0, 0, current_penalty, false});
+      stand_by(op, mask);
       return;
     }
   }
@@ -296,7 +342,8 @@ Outcome Warp::run(const Op* first) {
     if (splits.size() == 1 && splits[0].wait == Wait::Barrier) return Outcome::Blocked;
   }
   for (;;) {
-    if (!pick_only(*this) && !pick()) return alive == 0 ? Outcome::Finished : Outcome::Blocked;
+    if (!pick_only(*this) && !pick_lowest() && !pick())
+      return alive == 0 ? Outcome::Finished : Outcome::Blocked;
     event = Event::None;
     const Op* op = resume;
     // A loop that meets a barrier in each round never uses up its turn: the limit is looked at here
@@ -326,8 +373,8 @@ Outcome Warp::run(const Op* first) {
 
 const Op* Warp::diverge(const Op* taken, uint32_t taken_mask, const Op* other) {
   ++frame->users;
-  splits.push_back({taken, taken_mask, frame, Wait::None, 0, 0, current_penalty, false});
-  splits.push_back({other, mask & ~taken_mask, frame, Wait::None, 0, 0, current_penalty, false});
+  stand_by(taken, taken_mask);
+  stand_by(other, mask & ~taken_mask);
   return nullptr;
 }
 

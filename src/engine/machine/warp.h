@@ -103,6 +103,8 @@ struct Warp {
   bool moved = false;  // since run() was called, more happened than waits that found nothing new
   uint64_t looked_at = 0;      // `steps` when a wait last found nothing new
   const Op* resume = nullptr;  // where the picked split stands, or the whole warp at a barrier
+  // The first place behind it where another one stands that has to have its turn; null: none.
+  const Op* others_at = nullptr;
   // All lanes wait at the block's usual barrier, with no split to say so: until Block::meetings
   // has risen above `met`.
   bool at_barrier = false;
@@ -179,6 +181,8 @@ struct Warp {
   void stand_at(const Op* next);
 
  private:
+  void stand_by(const Op* at, uint32_t lanes);
+  bool pick_lowest();
   bool pick();
   // Behind the usual barrier; null: others have not come yet, or the kernel has to end.
   const Op* pass_barrier();

@@ -35,7 +35,8 @@ int64_t offset_in_pass(const Spans::Span& span) {
 }
 // All of them are within reach.
 static_assert(offsetof(Pass, words) % 8 == 0 && offsetof(Pass, words) / 8 + kSpilled <= 4096);
-static_assert(offsetof(Pass, vectors) % 16 == 0 && offsetof(Pass, vectors) / 16 + kSpilled <= 4096);
+static_assert(offsetof(Pass, vectors) % 16 == 0 &&
+              (offsetof(Pass, vectors) + kSpilledBytes) / 16 <= 4096);
 
 bool is_jump_anywhere(uint32_t word) { return word >> 26 == 5; }
 bool is_jump_on_bit(uint32_t word) { return (word & 0x7e000000) == 0x36000000; }
@@ -49,8 +50,9 @@ uint32_t opposite(uint32_t word) {
 bool RegistersA64::run(NotesA64& notes, std::vector<std::byte>* bytes) {
   if (notes.notes_.size() == 0 || notes.fails_) return false;
   constexpr std::span<const uint8_t> words(kWordsA64), vectors(kVectorsA64);
-  const RegistersOf of_words{words, words.subspan(kWordsForMemory), ~kWordsOfTheCaller};
-  const RegistersOf of_vectors{vectors, vectors.subspan(kVectorsForMemory), ~uint32_t{0}};
+  const RegistersOf of_words{words, words.subspan(kWordsForMemory), ~kWordsOfTheCaller, kSpilled};
+  const RegistersOf of_vectors{vectors, vectors.subspan(kVectorsForMemory), ~uint32_t{0},
+                               kSpilledBytes / 16};
   notes_ = &notes;
   if (!places_.find(notes, notes.notes_.size(), of_words, of_vectors)) return false;
   spans_ = notes.spans_.data();

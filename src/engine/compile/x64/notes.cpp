@@ -97,8 +97,9 @@ bool RegistersX64::run(NotesX64& notes, std::vector<std::byte>* bytes) {
   if (notes.notes_.size() == 0 || notes.fails_) return false;
   constexpr std::span<const uint8_t> words(kWordRegisters), vectors(kVectorRegisters);
   // Those that are for what comes from memory are none of a caller's.
-  const RegistersOf of_words{words, words.subspan(kForMemory), 0xffffu & ~kOfTheCaller};
-  const RegistersOf of_vectors{vectors, vectors.first(vectors.size() - kForMemory), 0xffffu};
+  const RegistersOf of_words{words, words.subspan(kForMemory), 0xffffu & ~kOfTheCaller, kSpilled};
+  const RegistersOf of_vectors{vectors, vectors.first(vectors.size() - kForMemory), 0xffffu,
+                               kSpilledBytes / 32};
   notes_ = &notes;
   if (!places_.find(notes, notes.notes_.size(), of_words, of_vectors)) return false;
   spans_ = notes.spans_.data();
