@@ -185,7 +185,6 @@ Worth worth_of(const Plan& plan, const Emitted& made) {
                                     static_cast<double>(plan.steps.size()));
   for (const Exit& exit : made.exits) {
     int32_t& sum = out.saved.emplace_back(0);
-    if (plan.phase.loops) continue;
     for (const Step& step : plan.steps) {
       if (step.index < exit.behind) sum += saved_by(plan, step);
     }

@@ -98,7 +98,7 @@ bool may_pay(const Plan& plan);
 bool may_pay_apart(const Plan& plan);
 bool pays(const Plan& plan, const Emitted& made);
 // The same estimate of what happens, in instructions: what an entry costs, what each Op of a loop
-// saves that the code runs in the interpreter's place, and by exit what those before it save.
+// saves that is run again in the interpreter's place, and by exit what those before it save once.
 struct Worth {
   int32_t entering = 0, looped = 0;
   std::vector<int32_t> saved;

@@ -90,18 +90,21 @@ constexpr uint32_t kWeighed = 256, kMostRest = 16;
     compiled.own.store(nullptr, std::memory_order_relaxed);
 }
 
-// What an entry has saved. Counts of several threads may get lost here too.
-[[gnu::always_inline]] inline void weigh(Stretch& stretch, Compiled& compiled, int64_t saved,
-                                         uint32_t count, const Warp& warp) {
+// One entry of sixteen stands for all; which ones is drawn, for warps of a block come in turn.
+constexpr int64_t kDrawn = 16;
+bool is_drawn(uint32_t count) { return count * 0x9e3779b1u >> 28 == 0; }
+
+[[gnu::cold, gnu::noinline]] void weigh(Stretch& stretch, Compiled& compiled, int64_t saved,
+                                        uint32_t count, const Warp& warp) {
   const int64_t before = compiled.balance.load(std::memory_order_relaxed);
-  compiled.balance.store(before + saved - compiled.worth.entering, std::memory_order_relaxed);
-  if (count - compiled.weighed.load(std::memory_order_relaxed) >= kWeighed) [[unlikely]]
+  const int64_t more = (saved - compiled.worth.entering) * kDrawn;
+  compiled.balance.store(before + more, std::memory_order_relaxed);
+  if (count - compiled.weighed.load(std::memory_order_relaxed) >= kWeighed)
     look_at_balance(stretch, compiled, count, warp);
 }
 
 // Of one that was left by this exit.
-[[gnu::always_inline]] inline int64_t saved_at(const Compiled& compiled, uint32_t exit,
-                                               uint64_t ran) {
+int64_t saved_at(const Compiled& compiled, uint32_t exit, uint64_t ran) {
   return exit == 0
              ? 0
              : compiled.ways[exit - 1].saved + static_cast<int64_t>(ran) * compiled.worth.looped;
@@ -292,7 +295,8 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
     const bool ends = exit != 0 && compiled.ways[exit - 1].ends;
     become(warp, pass.followers - pass.left, ends);
   }
-  weigh(stretch, compiled, saved_at(compiled, exit, pass.ran), count, warp);
+  if (is_drawn(count)) [[unlikely]]
+    weigh(stretch, compiled, saved_at(compiled, exit, pass.ran), count, warp);
   if (exit == 0 || compiled.ways[exit - 1].early) [[unlikely]] {
     note_miss(stretch, compiled, count);
     forget(compiled);
@@ -326,8 +330,11 @@ const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   const uint32_t count = count_entry(compiled);
   Entry entry(stretch, compiled, warp);
   const uint32_t exit = warp.turn > 0 && entry.prepare() ? entry.run() : 0;
-  const bool weighs = exit != 0 && compiled.made->weighs;
-  weigh(stretch, compiled, weighs ? entry.saved : saved_at(compiled, exit, entry.ran), count, warp);
+  if (is_drawn(count)) [[unlikely]] {
+    const bool weighs = exit != 0 && compiled.made->weighs;
+    weigh(stretch, compiled, weighs ? entry.saved : saved_at(compiled, exit, entry.ran), count,
+          warp);
+  }
   if (exit == 0 || compiled.ways[exit - 1].early) note_miss(stretch, compiled, count);
   if (exit == 0) return nullptr;
   *done = true;
@@ -583,7 +590,7 @@ class Behind {
     }
     other.turn = static_cast<int32_t>(pass_.budget);
     other.steps += pass_.ran;
-    saved_ += saved_at(*own_, exit, pass_.ran) - own_->worth.entering;
+    saved_ += way.saved;  // they have come here for little
     block_.arrive_whole(other, barrier_ + 1);
     return true;
   }
