@@ -82,7 +82,8 @@ constexpr uint32_t kWeighed = 256, kMostRest = 16;
     stretch.stays_together.store(true, std::memory_order_relaxed);
     stretch.goes_apart.store(false, std::memory_order_relaxed);
   }
-  if (balance >= 0) return;
+  // What is lost has to be more than what an estimate is wrong by.
+  if (mean >= -compiled.worth.entering / 4) return;
   const uint32_t losses = compiled.losses.fetch_add(1, std::memory_order_relaxed);
   Compiled::State state = Compiled::State::Ready;
   compiled.rest.store(kWeighed << std::min(losses, kMostRest), std::memory_order_relaxed);
