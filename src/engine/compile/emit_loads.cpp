@@ -272,7 +272,8 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
       const Reg to = result(*step.d, s, h);
       const Target::Mark mark = t_.mark();
       // The lanes of a row that read one place: of the strip before, they have it.
-      if (steps.step == 0 && h == 0 && s > first_strip_ && at == offset + rise(steps, first - lanes)) {
+      if (steps.step == 0 && h == 0 && s > first_strip_ &&
+          at == offset + rise(steps, first - lanes)) {
         t_.copy(to, result(*step.d, s - 1, 0));
       } else if (small && steps.step == int64_t{bytes}) {
         t_.load_small(to, base, at, step.meaning.from);

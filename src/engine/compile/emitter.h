@@ -63,9 +63,7 @@ class Emitter {
   void leave_at(uint32_t target, bool backward, std::optional<uint32_t> read = std::nullopt);
   void leave_with(const List<uint32_t>& variables, Exit exit);
   Label bail();
-  bool starts_again() const {
-    return !has_stored_ && !(plan_.phase.stores && plan_.phase.loops);
-  }
+  bool starts_again() const { return !has_stored_ && !(plan_.phase.stores && plan_.phase.loops); }
   void write_stubs();
   void jump_to(uint32_t from, uint32_t target);
   void branch(const Step& step);
@@ -351,7 +349,7 @@ class Emitter {
   std::unique_ptr<Emitted> out_;
   uint32_t strips_ = 1;
   uint32_t first_strip_ = 0, last_strip_ = 1;  // of those that steps are written for
-  List<Reg> active_;               // masks by strip, of a plan with masks
+  List<Reg> active_;                           // masks by strip, of a plan with masks
   Reg active_bits_, others_;       // where lanes go apart: those that run, those that wait inside
   ListedMap<uint32_t, Way> ways_;  // by Op: the same
   Label done_;

@@ -15,6 +15,7 @@ struct CompiledFacts {
   uint32_t stretches = 0;  // that could be compiled
   uint32_t compiled = 0;   // of those that a warp has come to
   uint32_t given_up = 0;   // not compiled, or left again too often
+  uint32_t losing = 0;     // some code of it did not pay, and rested
   uint64_t entered = 0;    // how often warps came to compiled ones
   uint64_t missed = 0;     // of those, interpreted after all
   uint64_t masked = 0;     // of those that were not: with some lanes alone

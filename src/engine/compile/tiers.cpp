@@ -99,10 +99,11 @@ CompiledFacts Tiers::facts() const {
   if (Tiering::ops() == program_.ops.data()) return out;  // still being looked for, or none
   out.stretches = static_cast<uint32_t>(stretches_.size());
   for (const auto& stretch : stretches_) {
-    bool has_code = false, is_off = true, is_refused = false;
+    bool has_code = false, is_off = true, is_refused = false, has_lost = false;
     const auto add = [&](const Compiled& each) {
       has_code |= each.code_bytes.load() != 0;
       is_refused |= each.refused.load();
+      has_lost |= each.losses.load(std::memory_order_relaxed) != 0;
       out.entered += each.entered.load(std::memory_order_relaxed);
       out.missed += each.missed.load(std::memory_order_relaxed);
       out.compiling_ns += each.compiling_ns.load();
@@ -126,6 +127,7 @@ CompiledFacts Tiers::facts() const {
     }
     out.compiled += has_code;
     out.refused += is_refused;
+    out.losing += has_lost;
     out.given_up += is_off;
   }
   return out;

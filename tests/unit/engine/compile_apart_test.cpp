@@ -196,5 +196,38 @@ TEST(LanesApartLoops, ReachTheStepLimit) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LanesApart, testing::Range(0, 6));
 
+// Lanes disagree at its first branch in every round, and lanes that go apart do not count: machine
+// code is left at once, again and again, and is left alone for longer and longer.
+std::string left_at_once() {
+  std::string body =
+      ".shared .align 4 .b8 all[256]; ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n];"
+      "mov.u32 %r1, %tid.x; mov.u32 %r4, %ctaid.x; mad.lo.u32 %r5, %r4, 64, %r1;"
+      "mul.wide.u32 %rd5, %r5, 4; add.s64 %rd6, %rd2, %rd5; mov.u32 %r8, all; mov.u32 %r10, 0;"
+      "shl.b32 %r11, %r1, 2; add.u32 %r8, %r8, %r11; mov.u32 %r12, 1;\n"
+      "L: add.u32 %r13, %r10, %r1; and.b32 %r14, %r13, 1; setp.eq.u32 %p1, %r14, 0;"
+      "@%p1 bra AROUND;\n";
+  for (uint32_t i = 0; i < 80; ++i) body += "mad.lo.u32 %r12, %r12, %r13, %r12;";
+  body +=
+      "atom.shared.add.u32 %r15, [%r8], 1; xor.b32 %r12, %r12, %r15;\n"
+      "AROUND: red.global.add.u32 [%rd6], %r12; add.u32 %r10, %r10, 1;"
+      "setp.lt.u32 %p2, %r10, %r9; @%p2 bra L;";
+  return kernel_text("u64 p, u64 q, u32 n", body);
+}
+
+TEST(CompiledApart, CodeThatLosesRests) {
+  constexpr uint32_t kRounds = 3000, kWarps = 6;
+  const Ran wanted = run_compiled(left_at_once(), {64, 1, 1}, kRounds, "0", 1);
+  const Ran by_default = run_compiled(left_at_once(), {64, 1, 1}, kRounds, "1", 1);
+  EXPECT_EQ(by_default.out, wanted.out);
+  const Ran always = run_compiled(left_at_once(), {64, 1, 1}, kRounds, "always", 1);
+  EXPECT_EQ(always.out, wanted.out);
+  if (!compiles()) return;
+  EXPECT_GT(by_default.facts.losing, 0u);
+  EXPECT_GT(by_default.facts.entered, 0u);
+  EXPECT_LT(by_default.facts.entered, kRounds * kWarps / 4);
+  EXPECT_EQ(always.facts.losing, 0u);
+  EXPECT_GT(always.facts.entered, kRounds * kWarps / 2);
+}
+
 }  // namespace
 }  // namespace kiln::engine

@@ -149,7 +149,7 @@ TEST(CompiledRegisters, ShareMemoryFromLoopToLoop) {
   if (!has_target()) GTEST_SKIP() << "no compiler for this CPU";
   const std::unique_ptr<Target> target = make_target();
   const auto pass = std::make_unique<Pass>();
-  constexpr uint64_t kLoops = 3, kValues = 500;
+  constexpr uint64_t kLoops = 5, kValues = 500;
   target->begin();
   const Reg sum = target->new_vector(), left = target->new_word(), out = target->new_word();
   target->constant(sum, 0, 8);
@@ -170,7 +170,7 @@ TEST(CompiledRegisters, ShareMemoryFromLoopToLoop) {
   target->store_word(out, target->pass(), kScratch, 8);
   target->leave(1);
   EXPECT_EQ(run_target(*target, *pass), 1u);
-  EXPECT_EQ(word_in(*pass, 0), 2 * (kLoops * (kValues * (kValues - 1) / 2) + 3000 * kValues));
+  EXPECT_EQ(word_in(*pass, 0), 2 * (kLoops * (kValues * (kValues - 1) / 2) + 10'000 * kValues));
 }
 
 TEST(CompiledRegisters, MayBeTooFewWithAllMemory) {
@@ -178,7 +178,7 @@ TEST(CompiledRegisters, MayBeTooFewWithAllMemory) {
   const std::unique_ptr<Target> target = make_target();
   target->begin();
   std::vector<Reg> vectors;
-  for (uint64_t i = 0; i < kSpilled + 64; ++i) {
+  for (uint64_t i = 0; i < kSpilledBytes / 16 + 64; ++i) {
     vectors.push_back(target->new_vector());
     target->constant(vectors.back(), i, 8);
   }
