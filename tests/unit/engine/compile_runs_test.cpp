@@ -19,7 +19,8 @@ class Runs {
         "mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.y;"
         "mad.lo.u32 %r4, %r3, %r2, %r1; mov.u32 %r5, %ctaid.x; mad.lo.u32 %r5, %r5, 256, %r4;"
         "mul.wide.u32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3; mul.wide.u32 %rd5, %r3, 4;"
-        "add.s64 %rd5, %rd1, %rd5; mul.wide.u32 %rd6, %r5, 64; add.s64 %rd6, %rd2, %rd6;\n";
+        "add.s64 %rd5, %rd1, %rd5; add.s64 %rd7, %rd4, %rd3; mul.wide.u32 %rd6, %r5, 64; add.s64 "
+        "%rd6, %rd2, %rd6;\n";
     for (uint32_t i = 0; i < 10; ++i) {
       body += fmt::format("ld.global.f32 %f1{}, [%rd4+{}]; ld.global.u32 %r1{}, [%rd4+{}];", i,
                           i * 132, i, i * 68);
@@ -77,6 +78,7 @@ class Runs {
       case 13:
         return fmt::format("ld.global.f32 {}, [%rd5+{}];", f(), one_of(9) * 4);
       case 14:
+        if (one_of(2)) return fmt::format("ld.global.f64 {}, [%rd7+{}];", d(), one_of(90) * 8);
         return fmt::format("mad.wide.u32 %rd10, {}, {}, %rd11; xor.b64 %rd11, %rd10, %rd11;", r(),
                            r());
       default:
