@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "engine/compile/balance.h"
 #include "engine/compile/entry.h"
 #include "engine/decode/control.h"
 #include "engine/machine/advance.h"
@@ -65,52 +66,6 @@ uint32_t count_entry(Compiled& compiled) {
   return count;
 }
 
-// So many entries are looked at together. Code that has lost rests, and longer each time.
-constexpr uint32_t kWeighed = 256, kMostRest = 16;
-
-[[gnu::cold, gnu::noinline]] void look_at_balance(Stretch& stretch, Compiled& compiled,
-                                                  uint32_t count, const Warp& warp) {
-  const uint32_t entries = count + 1 - compiled.weighed.exchange(count + 1);
-  const int64_t balance = compiled.balance.exchange(0, std::memory_order_relaxed);
-  const auto mean = static_cast<int32_t>(balance / std::max(entries, 1u));
-  compiled.mean.store(mean, std::memory_order_relaxed);
-  // Whoever wants compiled code from the first block on (a test) gets it.
-  if (warp.block->grid->settings.compile_after == 0) return;
-  // Where lanes seldom go apart, code that leaves then saves more.
-  if (&compiled == &stretch.apart_all &&
-      mean < stretch.versions[stretch.favoured.load(std::memory_order_relaxed)].mean.load()) {
-    stretch.stays_together.store(true, std::memory_order_relaxed);
-    stretch.goes_apart.store(false, std::memory_order_relaxed);
-  }
-  // What is lost has to be more than what an estimate is wrong by.
-  if (mean >= -compiled.worth.entering / 4) return;
-  const uint32_t losses = compiled.losses.fetch_add(1, std::memory_order_relaxed);
-  Compiled::State state = Compiled::State::Ready;
-  compiled.rest.store(kWeighed << std::min(losses, kMostRest), std::memory_order_relaxed);
-  if (compiled.state.compare_exchange_strong(state, Compiled::State::Resting))
-    compiled.own.store(nullptr, std::memory_order_relaxed);
-}
-
-// One entry of sixteen stands for all; which ones is drawn, for warps of a block come in turn.
-constexpr int64_t kDrawn = 16;
-bool is_drawn(uint32_t count) { return count * 0x9e3779b1u >> 28 == 0; }
-
-[[gnu::cold, gnu::noinline]] void weigh(Stretch& stretch, Compiled& compiled, int64_t saved,
-                                        uint32_t count, const Warp& warp) {
-  const int64_t before = compiled.balance.load(std::memory_order_relaxed);
-  const int64_t more = (saved - compiled.worth.entering) * kDrawn;
-  compiled.balance.store(before + more, std::memory_order_relaxed);
-  if (count - compiled.weighed.load(std::memory_order_relaxed) >= kWeighed)
-    look_at_balance(stretch, compiled, count, warp);
-}
-
-// Of one that was left by this exit.
-int64_t saved_at(const Compiled& compiled, uint32_t exit, uint64_t ran) {
-  return exit == 0
-             ? 0
-             : compiled.ways[exit - 1].saved + static_cast<int64_t>(ran) * compiled.worth.looped;
-}
-
 // Where lanes disagree again and again, code for that comes first from now on.
 [[gnu::cold, gnu::noinline]] void note_disagreement(Stretch& stretch, Compiled& compiled,
                                                     const Warp& warp) {
@@ -146,6 +101,8 @@ constexpr uint32_t kLookEvery = 64;
 constexpr uint32_t kTimed = 8, kUnseen = 16;
 // Other code takes longer to make than what short programs lose.
 constexpr uint32_t kSeen = 96;
+// And it cannot be worth it where an Op of 32 lanes takes fewer ticks: subnormals take hundreds.
+constexpr double kSlow = 48;
 
 void set_mode(Stretch& stretch, Mode mode) {
   Subnormals& here = stretch.subnormals;
@@ -218,11 +175,11 @@ void Timed::end() noexcept {
   const Mode mode = here.mode.load(std::memory_order_relaxed);
   if (!lock || mode != (is_double ? Mode::TimesDouble : Mode::TimesPlain)) return;
   try {
+    const uint64_t ops = warp_.steps - steps_ + stretch.phase.end - stretch.phase.begin;
     if (seen)
-      here.least[is_double] =
-          std::min(here.least[is_double], time / static_cast<double>(warp_.steps - steps_ + 1));
+      here.least[is_double] = std::min(here.least[is_double], time / static_cast<double>(ops));
     if (++here.count < kTimed) return;
-    if (!is_double && seen) return set_mode(stretch, Mode::TimesDouble);
+    if (!is_double && seen && here.least[0] > kSlow) return set_mode(stretch, Mode::TimesDouble);
     const bool pays = is_double && here.least[1] < here.least[0] * 0.8;
     if (!pays) here.rest = uint32_t{64} << std::min(here.failed++, 14u);
     set_mode(stretch, pays ? Mode::Double : Mode::Plain);
@@ -342,16 +299,6 @@ const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   if (kSubnormalsAreSlow && count % kLookEvery == 0) look_for_subnormals(stretch, warp);
   if (compiled.made->apart) return left_apart(stretch, compiled, exit, warp, entry);
   return left_by(stretch, compiled, exit, warp, entry.left, entry.ran);
-}
-
-// Once more, and it is tried again.
-void rest(Compiled& compiled) {
-  const uint32_t left = compiled.rest.load(std::memory_order_relaxed);
-  if (left) return compiled.rest.store(left - 1, std::memory_order_relaxed);
-  Compiled::State state = Compiled::State::Resting;
-  if (!compiled.state.compare_exchange_strong(state, Compiled::State::Ready)) return;
-  if (compiled.made->checks_itself)
-    compiled.own.store(compiled.memory.begin(), std::memory_order_release);
 }
 
 // Compiles it where nobody has. Null: the interpreter, or other code, has to go on.
