@@ -47,7 +47,7 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   if (together || has_headers || takes_ends(plan) || plan.phase.stores || plan.calls ||
       plan.exchanges || has_small(plan) || plan.local_stride || plan.apart)
     strips_ = kWarpSize;
-  last_strip_ = strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
+  strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
   out_->lanes = strips_ * t_.vector_lanes();
   out_->masked = plan.masked, out_->apart = plan.apart, out_->local_stride = plan.local_stride;
   out_->row_lanes = plan.row_lanes;
@@ -343,7 +343,7 @@ void Emitter::write_back(uint32_t index) {
     t_.splat(splat, word_of(index), v.bytes);
     values_[index].splat = splat;
   }
-  for (uint32_t s = first_strip_; s < last_strip_; ++s) {
+  for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h) {
       const Target::Mark mark = t_.mark();
       t_.store(one.isValid() ? one : bits_of(index, s, h), base,
@@ -439,6 +439,70 @@ void Emitter::branch(const Step& step) {
   t_.jump_if(word_of(*step.a), step.meaning.does == Does::BranchUnless, around);
   jump_to(step.index, target);
   t_.bind(around);
+}
+
+// Somebody may come to it by another way than from the step before.
+bool Emitter::begins_block(size_t index) const {
+  if (index == 0) return true;
+  const Step &before = plan_.steps[index - 1], &step = plan_.steps[index];
+  return is_branch(before) || (before.index != step.index && labels_.count(step.index) != 0);
+}
+
+void Emitter::weigh_block(size_t first) {
+  int64_t sum = 0;
+  size_t i = first;
+  do sum += saved_by(plan_, plan_.steps[i]);
+  while (++i < plan_.steps.size() && !begins_block(i));
+  t_.word_add(saved_, saved_, sum);
+}
+
+bool Emitter::write_steps() {
+  for (size_t i = 0; i < plan_.steps.size();) {
+    const Step& step = plan_.steps[i];
+    end_merged(i);
+    auto label = labels_.find(step.index);
+    const bool is_first = i == 0 || plan_.steps[i - 1].index != step.index;
+    if (label != labels_.end() && is_first) {
+      plan_.apart&& ways_.count(step.index) ? arrive(step.index) : t_.bind(label->second);
+      checked_.clear();
+      scaled_.clear();
+      found_.clear();
+    }
+    now_ = &step;
+    if (out_->weighs && begins_block(i)) weigh_block(i);
+    if (begins_merged(i)) begin_merged(i);
+    const Target::Mark mark = t_.mark();
+    const size_t first = i;
+    if (step.d && common_.count(*step.d)) {
+      ++i;
+      continue;
+    }
+    if (step.meaning.does == Does::Store) {
+      i = store_from(i);
+      if (i == first) return false;
+    } else if (step.d && (values_[*step.d].indexed || values_[*step.d].is_skipped)) {
+      need_all(step);
+      ++i;
+    } else {
+      need_all(step);
+      if (!one(step)) return false;
+      if (step.d) {
+        if (step.writes.empty()) blend(step, *step.d);
+        // A handler that was called has left them where they belong.
+        for (uint32_t to : step.writes) {
+          if (!is_called_warpwide(step)) blend(step, to);
+        }
+        if (!plan_.variables[*step.d].home) splat_base(*step.d);
+        write_early(step);
+      }
+      ++i;
+    }
+    for (size_t done = first; done < i; ++done) give_back(done);
+    std::erase_if(checked_, [&](const Checked& each) { return writes(step, each.variable); });
+    t_.release(mark);
+  }
+  end_merged(plan_.steps.size());
+  return true;
 }
 
 std::unique_ptr<Emitted> Emitter::run() {

@@ -343,13 +343,10 @@ void Emitter::find_early() {
 
 void Emitter::write_early(const Step& step) {
   if (!values_[*step.d].is_early) return;
-  // Bits of all strips, and vectors of half the size, are put together first.
-  const Variable& v = plan_.variables[*step.d];
-  if (last_strip_ != strips_ && (v.in == Slot::Predicate || v.bytes < 4)) return;
   const Target::Mark mark = t_.mark();
   write_back(*step.d);
   t_.release(mark);
-  if (last_strip_ == strips_) values_[*step.d].in_frame = true;
+  values_[*step.d].in_frame = true;
 }
 
 // What may be read behind this Op, which has not run.
@@ -438,7 +435,8 @@ bool Emitter::part_of_steps(const Step& step) {
 // Where to go if a check fails of the Op that is being emitted: to the beginning, interpreted, or
 // to the Op itself if something has been stored.
 Label Emitter::bail() {
-  if (starts_again()) {
+  const bool starts_again = !has_stored_ && !(plan_.phase.stores && plan_.phase.loops);
+  if (starts_again) {
     bails_ = true;
     return bail_;
   }

@@ -265,15 +265,14 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
     return;
   }
   const uint32_t halves = bytes == 8 ? 2 : 1, lanes = t_.vector_lanes(), in_vector = lanes / halves;
-  for (uint32_t s = first_strip_; s < last_strip_; ++s) {
+  for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h) {
       const uint32_t first = s * lanes + h * in_vector;
       const int64_t at = offset + rise(steps, first);
       const Reg to = result(*step.d, s, h);
       const Target::Mark mark = t_.mark();
       // The lanes of a row that read one place: of the strip before, they have it.
-      if (steps.step == 0 && h == 0 && s > first_strip_ &&
-          at == offset + rise(steps, first - lanes)) {
+      if (steps.step == 0 && h == 0 && s > 0 && at == offset + rise(steps, first - lanes)) {
         t_.copy(to, result(*step.d, s - 1, 0));
       } else if (small && steps.step == int64_t{bytes}) {
         t_.load_small(to, base, at, step.meaning.from);

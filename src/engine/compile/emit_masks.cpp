@@ -40,7 +40,7 @@ void Emitter::blend(const Step& step, uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (!v.blended) return;
   const uint32_t halves = halves_of(v.bytes);
-  for (uint32_t s = first_strip_; s < last_strip_; ++s) {
+  for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < halves; ++h) {
       const Target::Mark mark = t_.mark();
       const Reg to = place_of(index, s, h), from = result(index, s, h);

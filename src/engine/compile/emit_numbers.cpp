@@ -22,8 +22,8 @@ void Emitter::expect_numbers(const List<uint32_t>& all, const Label& otherwise) 
   t_.constant(some, 0, 8);
   for (size_t i = 0; i < all.size(); i += 2) {
     const uint32_t a = all[i], b = all[std::min(i + 1, all.size() - 1)];
-    const bool is_once = std::max(strip_count(a), strip_count(b)) == 1;
-    for (uint32_t s = is_once ? 0 : first_strip_; s < (is_once ? 1 : last_strip_); ++s) {
+    const uint32_t strips = std::max(strip_count(a), strip_count(b));
+    for (uint32_t s = 0; s < strips; ++s) {
       for (uint32_t h = 0; h < 2; ++h) {
         const Target::Mark inner = t_.mark();
         Reg is_nan = t_.vector();
@@ -59,7 +59,6 @@ void Emitter::expect_operands(const Step& step) {
   if (unknown.empty()) return;
   expect_numbers(unknown, bail());
   // What ends with its block is written once.
-  if (last_strip_ < strips_) return;
   for (uint32_t index : unknown) values_[index].checked = !plan_.variables[index].home;
 }
 

@@ -266,8 +266,7 @@ bool Emitter::on_vectors(const Step& step) {
   const List<uint32_t> spread = spread_words(step);
   const bool rounds = step.meaning.does == Does::Rounded;
   if (rounds) t_.round(step.op.imm);
-  const bool is_once = strip_count(*step.d) == 1;
-  for (uint32_t s = is_once ? 0 : first_strip_; s < (is_once ? 1 : last_strip_); ++s) {
+  for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
     const Target::Mark mark = t_.mark();
     const Does does = step.meaning.does;
     const bool done = does == Does::Small                         ? small_float(step, s)
@@ -493,7 +492,7 @@ bool Emitter::compare(const Step& step, uint32_t s) {
 
 bool Emitter::on_predicates(const Step& step) {
   const Op& op = step.op;
-  for (uint32_t s = first_strip_; s < last_strip_; ++s) {
+  for (uint32_t s = 0; s < strips_; ++s) {
     const Does does = step.meaning.does;
     const Target::Mark mark = t_.mark();
     if (does == Does::Compare) {

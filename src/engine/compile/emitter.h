@@ -63,7 +63,6 @@ class Emitter {
   void leave_at(uint32_t target, bool backward, std::optional<uint32_t> read = std::nullopt);
   void leave_with(const List<uint32_t>& variables, Exit exit);
   Label bail();
-  bool starts_again() const { return !has_stored_ && !(plan_.phase.stores && plan_.phase.loops); }
   void write_stubs();
   void jump_to(uint32_t from, uint32_t target);
   void branch(const Step& step);
@@ -75,17 +74,8 @@ class Emitter {
   void give_back(size_t step);
   static bool is_sum(const Step& step);
   void take_over_sum(const Step& step);
-
-  // emit_runs.cpp
   bool begins_block(size_t step) const;
   void weigh_block(size_t first);
-  bool is_left_out(const Step& step) const;
-  bool may_be_in_run(const Step& step) const;
-  size_t end_of_run(size_t first) const;
-  uint32_t kept_in_run(size_t first, size_t end) const;
-  uint32_t strips_of_run(size_t first, size_t end) const;
-  bool write_run(size_t first, size_t end, uint32_t strips);
-  size_t write_step(size_t first);
 
   // emit_masks.cpp
   void begin_masks();
@@ -348,8 +338,7 @@ class Emitter {
   const CacheIndex& cache_index_;
   std::unique_ptr<Emitted> out_;
   uint32_t strips_ = 1;
-  uint32_t first_strip_ = 0, last_strip_ = 1;  // of those that steps are written for
-  List<Reg> active_;                           // masks by strip, of a plan with masks
+  List<Reg> active_;               // masks by strip, of a plan with masks
   Reg active_bits_, others_;       // where lanes go apart: those that run, those that wait inside
   ListedMap<uint32_t, Way> ways_;  // by Op: the same
   Label done_;
