@@ -13,11 +13,13 @@ constexpr double kEntry = 180, kPass = 40, kGuard = 40, kPlace = 35, kReach = 15
 constexpr double kOwnEntry = 80, kOwnGuard = 45, kOwnHeader = 10, kOwnPlace = 14;
 // Where lanes go apart: who waits where is cleared, copied and handed to the interpreter.
 constexpr double kApartEntry = 250;
-constexpr double kMoved = 10;         // a vector of 32 lanes to the frame or from it,
-constexpr double kMovedApart = 45;    // to it for some lanes
-constexpr double kBlended = 10;       // and beside the others in registers
-constexpr double kParted = 90;        // a branch, compiled, at which lanes may go apart
-constexpr double kStep = 9;           // an Op, compiled
+constexpr double kMoved = 10;       // a vector of 32 lanes to the frame or from it,
+constexpr double kMovedApart = 45;  // to it for some lanes
+constexpr double kBlended = 10;     // and beside the others in registers
+constexpr int32_t kLeft = 120;      // code that is left in the middle: what it has is written back
+constexpr double kParted = 90;      // a branch, compiled, at which lanes may go apart
+constexpr double kStep = 9;         // an Op, compiled; and on lanes:
+constexpr double kStepOfLanes = 16;
 constexpr double kScalar = 12;        // interpreted: an Op on scalars,
 constexpr double kLanes = 48;         // on lanes,
 constexpr double kShuffle = 250;      // a shuffle that is no butterfly,
@@ -25,10 +27,10 @@ constexpr double kVote = 60;          // votes of all lanes,
 constexpr double kApart = 70;         // and more of it where some lanes are elsewhere;
 constexpr double kAccess = 60;        // a load or a store of base and step,
 constexpr double kBranchApart = 180;  // a branch at which lanes go apart,
-constexpr double kStoreApart = 300;   // a store that some lanes go around,
+constexpr double kStoreApart = 220;   // a store that some lanes go around,
 constexpr double kRowAccess = 110;    // the same of several rows,
 constexpr double kAtomic = 900, kAtomicMade = 260;    // interpreted, compiled
-constexpr double kByLanes = 480, kRowsByLanes = 900;  // by 32 addresses,
+constexpr double kByLanes = 300, kRowsByLanes = 900;  // by 32 addresses,
 // And compiled, of a pass as well; x86-64 has instructions for it.
 #if defined(__x86_64__)
 constexpr double kGather = 60, kGatherOnce = 10;
@@ -93,7 +95,8 @@ double gathered(const Plan& plan, const Step& step) {
 }
 
 double compiled(const Plan& plan, const Step& step) {
-  double cost = kStep + gathered(plan, step);
+  const bool on_lanes = step.d && plan.variables[*step.d].kept == Kept::Vector;
+  double cost = (on_lanes ? kStepOfLanes : kStep) + gathered(plan, step);
   if (plan.apart && is_branch(step)) cost += kParted;
   if (plan.apart && step.d && plan.variables[*step.d].blended) cost += kBlended;
   if (step.meaning.does == Does::Warpwide && !is_called_warpwide(step)) return cost + kStep;
@@ -158,7 +161,7 @@ Costs costs_of(const Plan& plan, const Emitted& made) {
       costs.entering += guard.in == Slot::Lanes ? kOwnGuard * guard.bytes / 4 : kOwnHeader;
   } else {
     costs.entering += kEntry + passes * kPass + kGuard * static_cast<double>(made.guards.size()) +
-                      kPlace * static_cast<double>(made.prepared.size());
+                      kPlace * static_cast<double>(made.prepared.size() + made.reaches.size());
   }
   if (plan.apart) costs.entering += kApartEntry;
   costs.each += passes * (kReach * static_cast<double>(made.reaches.size()) +
@@ -184,7 +187,7 @@ Worth worth_of(const Plan& plan, const Emitted& made) {
   out.looped = static_cast<int32_t>((costs.interpreted - costs.each) /
                                     static_cast<double>(plan.steps.size()));
   for (const Exit& exit : made.exits) {
-    int32_t& sum = out.saved.emplace_back(0);
+    int32_t& sum = out.saved.emplace_back(exit.disagrees || exit.early ? -kLeft : 0);
     for (const Step& step : plan.steps) {
       if (step.index < exit.behind) sum += saved_by(plan, step);
     }
