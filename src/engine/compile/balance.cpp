@@ -30,8 +30,15 @@ void look_at_balance(Stretch& stretch, Compiled& compiled, uint32_t count, const
   const uint32_t losses = compiled.losses.fetch_add(1, std::memory_order_relaxed);
   Compiled::State state = Compiled::State::Ready;
   compiled.rest.store(kWeighed << std::min(losses, kMostRest), std::memory_order_relaxed);
-  if (compiled.state.compare_exchange_strong(state, Compiled::State::Resting))
-    compiled.own.store(nullptr, std::memory_order_relaxed);
+  if (!compiled.state.compare_exchange_strong(state, Compiled::State::Resting)) return;
+  compiled.own.store(nullptr, std::memory_order_relaxed);
+  const auto is_ready = [](const Compiled& each) {
+    return each.state.load(std::memory_order_acquire) == Compiled::State::Ready;
+  };
+  if (stretch.goes_apart.load(std::memory_order_relaxed) || is_ready(stretch.versions[0]) ||
+      is_ready(stretch.versions[1]) || is_ready(stretch.versions[2]))
+    return;
+  stretch.left_out.store(compiled.rest.exchange(0), std::memory_order_relaxed);
 }
 
 void weigh(Stretch& stretch, Compiled& compiled, int64_t saved, uint32_t count, const Warp& warp) {

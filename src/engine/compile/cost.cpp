@@ -14,11 +14,12 @@ constexpr double kOwnEntry = 80, kOwnGuard = 45, kOwnHeader = 10, kOwnPlace = 14
 // Where lanes go apart: who waits where is cleared, copied and handed to the interpreter.
 constexpr double kApartEntry = 250;
 constexpr double kMoved = 10;       // a vector of 32 lanes to the frame or from it,
-constexpr double kMovedApart = 45;  // to it for some lanes
-constexpr double kBlended = 10;     // and beside the others in registers
-constexpr int32_t kLeft = 120;      // code that is left in the middle: what it has is written back
-constexpr double kParted = 90;      // a branch, compiled, at which lanes may go apart
-constexpr double kStep = 9;         // an Op, compiled; and on lanes:
+constexpr double kMovedApart = 20;  // to it for some lanes, and of 8 or 16 bits
+constexpr double kSmallApart = 60;
+constexpr double kBlended = 10;  // and beside the others in registers
+constexpr int32_t kLeft = 120;   // code that is left in the middle: what it has is written back
+constexpr double kParted = 90;   // a branch, compiled, at which lanes may go apart
+constexpr double kStep = 9;      // an Op, compiled; and on lanes:
 constexpr double kStepOfLanes = 16;
 constexpr double kScalar = 12;        // interpreted: an Op on scalars,
 constexpr double kLanes = 48;         // on lanes,
@@ -112,9 +113,9 @@ struct Costs {
       each += compiled(plan, step);
     }
     for (const Variable& v : plan.variables) {
-      if (v.home && v.kept == Kept::Vector)
-        entering += (v.input * kMoved + v.written * (plan.apart ? kMovedApart : kMoved)) *
-                    std::max(v.bytes, 4u) / 4;
+      if (!v.home || v.kept != Kept::Vector) continue;
+      const double back = !plan.apart ? kMoved : v.bytes < 4 ? kSmallApart : kMovedApart;
+      entering += (v.input * kMoved + v.written * back) * lane_bytes(v.bytes) / 4;
     }
   }
   // Code that goes on as the next warps is entered once for all of them.

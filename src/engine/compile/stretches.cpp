@@ -450,11 +450,11 @@ const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
 // The first Op, interpreted. A branch goes on from where it stands among the replaced ones, of
 // which it reads nothing that is another there.
 const Op* run_first(const Stretch& stretch, Warp& warp) {
-  const Tiers& tiers = *stretch.tiers;
-  const Op* original = tiers.original(stretch.phase.begin);
-  if (stretch.branches_first) return original->run(warp, &tiers.all()[stretch.phase.begin]);
-  return tiers.replaced(warp.mask == kFullMask ? original->run(warp, original)
-                                               : warp.step_masked(original));
+  const Op* const original = stretch.original;
+  if (stretch.branches_first) return original->run(warp, stretch.copy);
+  const Op* const next =
+      warp.mask == kFullMask ? original->run(warp, original) : warp.step_masked(original);
+  return next == original + 1 ? stretch.copy + 1 : stretch.tiers->replaced(next);
 }
 
 // The code, or where it cannot run, one Op of the interpreter's. Code that begins with a branch at
@@ -577,9 +577,13 @@ class Behind {
 
 const Op* run_stretch(Warp& warp, const Op* op) {
   Stretch& stretch = *static_cast<Stretch*>(const_cast<void*>(op->data));
-  const std::atomic<bool>& none =
-      warp.mask == kFullMask ? stretch.none_for_all : stretch.none_for_some;
+  const bool is_whole = warp.mask == kFullMask;
+  const std::atomic<bool>& none = is_whole ? stretch.none_for_all : stretch.none_for_some;
   if (none.load(std::memory_order_relaxed)) return run_first(stretch, warp);
+  if (const uint32_t left = stretch.left_out.load(std::memory_order_relaxed); is_whole && left) {
+    stretch.left_out.store(left - 1, std::memory_order_relaxed);
+    return run_first(stretch, warp);
+  }
   const Mode mode = stretch.subnormals.mode.load(std::memory_order_acquire);
   if (mode != Mode::Plain) [[unlikely]]
     return run_subnormal(stretch, mode, op, warp);

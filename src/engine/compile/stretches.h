@@ -73,6 +73,11 @@ struct Stretch {
   Tiers* tiers = nullptr;
   Phase phase;
   bool branches_first = false;  // its first Op is a branch
+  // There is no code, and there will be none, for warps some of whose lanes are elsewhere; for
+  // others.
+  std::atomic<bool> none_for_some{false}, none_for_all{false};
+  std::atomic<uint32_t> left_out{0};  // entries of whole warps, while all code for them rests
+  const Op *original = nullptr, *copy = nullptr;  // the first Op, and the one that replaced it
   // For all lanes: values look as in the first warp, as in a later one for which that does not
   // hold, or in any way.
   Compiled versions[3];
@@ -88,9 +93,6 @@ struct Stretch {
   std::atomic<bool> goes_apart{false};      // they often do: such code comes first
   std::atomic<bool> stays_together{false};  // it does not pay that it does
   std::atomic<bool> is_short{false};        // too short for such code
-  // There is no code, and there will be none, for warps some of whose lanes are elsewhere; for
-  // others.
-  std::atomic<bool> none_for_some{false}, none_for_all{false};
   Subnormals subnormals;
   std::unique_ptr<Stretch> by_double;  // if subnormals.has_double
   Stretch* plain = nullptr;            // of which this is the one by way of f64
@@ -107,6 +109,7 @@ struct Stretch {
     tiers = of.tiers;
     phase = of.phase;
     branches_first = of.branches_first;
+    original = of.original, copy = of.copy;
     plain = &of;
     for (Compiled* each :
          {&versions[0], &versions[1], &versions[2], &some, &stood_in, &apart_all, &apart})

@@ -86,6 +86,8 @@ void Tiers::replace() {
     stretch->tiers = this;
     stretch->phase = phase;
     stretch->branches_first = flow_->begins_with_branch(phase.begin);
+    stretch->original = original(phase.begin);
+    stretch->copy = &ops_[phase.begin];
     ops_[phase.begin].run = &run_stretch;
     ops_[phase.begin].data = stretch.get();
     ops_[phase.begin].effect = Effect::MaskAware;  // it looks at the mask itself
