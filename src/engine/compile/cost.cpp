@@ -10,12 +10,14 @@ namespace {
 
 // An entry; the same of code that checks itself; and more of it where lanes go apart: who waits
 // where is cleared, copied and handed to the interpreter. On x86-64 the interpreter is left and
-// begun again in twice the time.
+// begun again in twice the time; but for phases that end at a barrier, of which one warp takes the
+// next ones along.
 #if defined(__x86_64__)
 constexpr double kEntry = 340, kOwnEntry = 220, kApartEntry = 450;
 #else
 constexpr double kEntry = 180, kOwnEntry = 80, kApartEntry = 250;
 #endif
+constexpr double kOwnEntryAtBarrier = 80;
 constexpr double kPass = 40, kGuard = 40, kPlace = 35, kReach = 15;
 constexpr double kOwnGuard = 45, kOwnHeader = 10, kOwnPlace = 14;
 constexpr double kMoved = 10;       // a vector of 32 lanes to the frame or from it,
@@ -100,6 +102,8 @@ double gathered(const Plan& plan, const Step& step) {
   return is_gather(plan, step) ? kGather * (bytes_of(step.meaning.type) == 8 ? 1.5 : 1) : 0;
 }
 
+double own_entry(const Plan& plan) { return plan.meets ? kOwnEntryAtBarrier : kOwnEntry; }
+
 double compiled(const Plan& plan, const Step& step) {
   const bool on_lanes = step.d && plan.variables[*step.d].kept == Kept::Vector;
   double cost = (on_lanes ? kStepOfLanes : kStep) + gathered(plan, step);
@@ -152,7 +156,7 @@ bool may_pay_apart(const Plan& plan) {
 
 bool may_pay(const Plan& plan) {
   Costs costs(plan);
-  costs.entering += plan.apart ? kEntry + kApartEntry : kOwnEntry;
+  costs.entering += plan.apart ? kEntry + kApartEntry : own_entry(plan);
   return costs.pay(plan, plan.whole);
 }
 
@@ -162,7 +166,7 @@ Costs costs_of(const Plan& plan, const Emitted& made) {
   Costs costs(plan);
   const double passes = static_cast<double>(kWarpSize) / made.lanes;
   if (made.checks_itself) {
-    costs.entering += kOwnEntry + kOwnPlace * static_cast<double>(made.prepared.size());
+    costs.entering += own_entry(plan) + kOwnPlace * static_cast<double>(made.prepared.size());
     for (const Guard& guard : made.guards)
       costs.entering += guard.in == Slot::Lanes ? kOwnGuard * guard.bytes / 4 : kOwnHeader;
   } else {
