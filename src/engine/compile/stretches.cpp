@@ -434,7 +434,7 @@ const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
     if (has_none(stretch.apart_all) && !stretch.apart_all.pays)  // there is none
       stretch.is_short = true, stretch.goes_apart = false;
   }
-  bool off = from == 0;
+  bool off = from == 0 && !stretch.goes_apart.load(std::memory_order_relaxed);
   for (Compiled& each : std::span(stretch.versions).subspan(from)) {
     const Op* next = try_code(stretch, each, warp, done);
     if (*done) note_success(stretch, each);
