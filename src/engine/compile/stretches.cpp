@@ -253,7 +253,8 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
     const bool ends = exit != 0 && compiled.ways[exit - 1].ends;
     become(warp, pass.followers - pass.left, ends);
   }
-  if (is_drawn(count)) [[unlikely]]
+  // Of code that goes on, this is the last entry alone: mostly the one that did not hold.
+  if (!goes_on && is_drawn(count)) [[unlikely]]
     weigh(stretch, compiled, saved_at(compiled, exit, pass.ran), count, warp);
   if (exit == 0 || compiled.ways[exit - 1].early) [[unlikely]] {
     note_miss(stretch, compiled, count);
