@@ -60,6 +60,8 @@ class Lowering {
   bool source(const ptx::Operand& operand, ptx::Type type, Source* out);
   // The same as 32 lanes of the type's width, whatever it takes.
   bool lanes(const ptx::Operand& operand, ptx::Type type, uint32_t* offset);
+  // The number that an operand is, as an immediate or as a register that only ever holds it.
+  std::optional<uint64_t> number_of(const ptx::Operand& operand) const;
   // Are they this number, in all lanes?
   bool is_lane_constant(uint32_t offset, uint64_t bits, uint32_t bytes) const {
     const auto found = lane_constants_.find({bits, bytes});

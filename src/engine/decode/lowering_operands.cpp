@@ -255,6 +255,17 @@ bool Lowering::lanes(const ptx::Operand& operand, ptx::Type type, uint32_t* offs
   return true;
 }
 
+std::optional<uint64_t> Lowering::number_of(const ptx::Operand& operand) const {
+  if (operand.kind == ptx::OperandKind::Integer) return operand.bits;
+  if (operand.kind != ptx::OperandKind::Register || operand.negated) return std::nullopt;
+  const Place& at = places_[operand.reg];
+  if (!at.known || !at.uniform) return std::nullopt;
+  const auto number = numbers_.find(at.offset);
+  if (number == numbers_.end()) return std::nullopt;
+  const bool is_wide = ptx::bytes_of(body_.registers[operand.reg].type) == 8;
+  return is_wide ? number->second : number->second & 0xffffffffu;
+}
+
 bool Lowering::predicate(const ptx::Operand& operand, uint32_t* offset) {
   if (operand.kind == ptx::OperandKind::Integer) {
     *offset = constant_predicate(operand.bits != 0);

@@ -6,6 +6,7 @@
 
 #include "engine/decode/lanes.h"
 #include "engine/decode/meanings.h"
+#include "engine/instructions/integer/constant_fields.h"
 #include "engine/instructions/lowerings.h"
 
 namespace kiln::engine {
@@ -289,6 +290,7 @@ uint32_t permute_bytes(const uint32_t* v, uint8_t mode) {
 }  // namespace
 
 bool bit_extract(Lowering& l) {
+  if (extract_constant_field(l)) return true;
   bool is_signed_type = ptx::is_signed(l.type());
   if (ptx::bytes_of(l.type()) == 8) {
     return lower_bits<uint64_t>(l,
@@ -302,6 +304,7 @@ bool bit_extract(Lowering& l) {
 }
 
 bool bit_insert(Lowering& l) {
+  if (insert_constant_field(l)) return true;
   if (ptx::bytes_of(l.type()) == 8)
     return lower_bits<uint64_t>(l, &run_bits<uint64_t, insert64>, 0, 0b1100);
   return lower_bits<uint32_t>(l, &run_bits<uint32_t, insert>, 0);
@@ -346,6 +349,7 @@ bool permute(Lowering& l) {
   for (size_t i = 0; i < std::size(kModes); ++i) {
     if (l.has(kModes[i])) mode = static_cast<uint8_t>(i + 1);
   }
+  if (mode == 0 && permute_by_constant(l)) return true;
   return lower_bits<uint32_t>(l, &run_bits<uint32_t, permute_bytes>, mode);
 }
 
