@@ -280,6 +280,28 @@ bool convert_within_f32(Lowering& l) {
   return true;
 }
 
+// f64 to whole numbers of f64.
+template <Integral kIntegral>
+struct WholeF64 {
+  static double f(double a) {
+    if constexpr (kIntegral == Integral::Near) return std::nearbyint(a);
+    if constexpr (kIntegral == Integral::Zero) return std::trunc(a);
+    if constexpr (kIntegral == Integral::Down) return std::floor(a);
+    return std::ceil(a);
+  }
+};
+
+bool convert_within_f64(Lowering& l) {
+  Source a;
+  if (!l.source(l.operand(1), ptx::Type::f64, &a)) return false;
+  Handler handler = l.has("rni")   ? unary_handler<WholeF64<Integral::Near>, double, double>(a)
+                    : l.has("rzi") ? unary_handler<WholeF64<Integral::Zero>, double, double>(a)
+                    : l.has("rmi") ? unary_handler<WholeF64<Integral::Down>, double, double>(a)
+                                   : unary_handler<WholeF64<Integral::Up>, double, double>(a);
+  l.emit_value(l.operand(0), 8, a.uniform, handler, a);
+  return true;
+}
+
 bool truncate_f32(Lowering& l) {
   Source a;
   if (!l.source(l.operand(1), ptx::Type::f32, &a)) return false;
@@ -341,9 +363,10 @@ bool convert(Lowering& l) {
   if (from == ptx::Type::f32 && to == ptx::Type::f32 && to_register == 4 &&
       (from_register == 0 || from_register == 4))
     return convert_within_f32(l);
-  if (from == ptx::Type::f32 && to == ptx::Type::s32 && l.has("rzi") && !l.has("ftz") &&
-      to_register == 4)
-    return truncate_f32(l);
+  if (from == ptx::Type::f64 && to == ptx::Type::f64 && integral && !l.has("sat"))
+    return convert_within_f64(l);
+  const bool truncates = l.has("rzi") && !l.has("ftz") && to_register == 4;
+  if (from == ptx::Type::f32 && to == ptx::Type::s32 && truncates) return truncate_f32(l);
   if (convert_common(l, {from, to, from_register, to_register, rounding, integral, l.has("sat"),
                          l.has("ftz")}))
     return true;
@@ -424,6 +447,10 @@ void describe_convert(Meanings& to) {
   to.unary<WithinF32<Integral::Zero, false, false>, float>(Does::Truncate);
   to.unary<WithinF32<Integral::Down, false, false>, float>(Does::Floor);
   to.unary<WithinF32<Integral::Up, false, false>, float>(Does::Ceiling);
+  to.unary<WholeF64<Integral::Near>, double>(Does::Lanewise);
+  to.unary<WholeF64<Integral::Zero>, double>(Does::Lanewise);
+  to.unary<WholeF64<Integral::Down>, double>(Does::Lanewise);
+  to.unary<WholeF64<Integral::Up>, double>(Does::Lanewise);
 }
 
 Handler widening_of_lanes(bool is_signed) {
