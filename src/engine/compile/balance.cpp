@@ -6,9 +6,9 @@
 namespace kiln::engine {
 namespace {
 
-// So many entries are looked at together. Code that has lost rests, and longer each time.
+// Entries that are evaluated together. Code that has lost rests for as many, and longer each time.
 constexpr uint32_t kWeighed = 256, kMostRest = 16;
-constexpr int64_t kDrawn = 16;  // as is_drawn() does it
+constexpr int64_t kDrawn = 16;  // entries per selected one, see is_drawn()
 
 }  // namespace
 
@@ -17,15 +17,15 @@ void look_at_balance(Stretch& stretch, Compiled& compiled, uint32_t count, const
   const int64_t balance = compiled.balance.exchange(0, std::memory_order_relaxed);
   const auto mean = static_cast<int32_t>(balance / std::max(entries, 1u));
   compiled.mean.store(mean, std::memory_order_relaxed);
-  // Whoever wants compiled code from the first block on (a test) gets it.
+  // A test that requests compiled code from the first block on always gets it.
   if (warp.block->grid->settings.compile_after == 0) return;
-  // Where lanes seldom go apart, code that leaves then saves more.
+  // Where lanes seldom diverge, code that exits at a disagreement saves more.
   if (&compiled == &stretch.apart_all &&
       mean < stretch.versions[stretch.favoured.load(std::memory_order_relaxed)].mean.load()) {
     stretch.stays_together.store(true, std::memory_order_relaxed);
     stretch.goes_apart.store(false, std::memory_order_relaxed);
   }
-  // What is lost has to be more than what an estimate is wrong by.
+  // The loss has to exceed the error of an estimate.
   if (mean >= -compiled.worth.entering / 4) return;
   const uint32_t losses = compiled.losses.fetch_add(1, std::memory_order_relaxed);
   Compiled::State state = Compiled::State::Ready;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entering machine code costs a few hundred instructions, for what is checked, read and written
-// back: short phases are interpreted faster. The numbers are counts of cachegrind on aarch64.
+// Does machine code pay? Entering it costs a few hundred instructions, for checks and for values
+// that are read and written back, so short phases are faster interpreted. The numbers are counts of
+// cachegrind on aarch64.
 #include <algorithm>
 
 #include "engine/compile/emit.h"
@@ -8,10 +9,10 @@
 namespace kiln::engine {
 namespace {
 
-// An entry; the same of code that checks itself; and more of it where lanes go apart: who waits
-// where is cleared, copied and handed to the interpreter. On x86-64 the interpreter is left and
-// begun again in twice the time; but for phases that end at a barrier, of which one warp takes the
-// next ones along.
+// An entry, the same for code that checks itself, and the extra cost where lanes diverge: the
+// places at which lanes wait are cleared, copied and passed to the interpreter. On x86-64, leaving
+// and entering the interpreter takes twice the time, except for phases that end at a barrier, where
+// one warp takes the next ones along.
 #if defined(__x86_64__)
 constexpr double kEntry = 340, kOwnEntry = 220, kApartEntry = 450;
 #else
@@ -20,49 +21,50 @@ constexpr double kEntry = 180, kOwnEntry = 80, kApartEntry = 250;
 constexpr double kOwnEntryAtBarrier = 80;
 constexpr double kPass = 40, kGuard = 40, kPlace = 35, kReach = 15;
 constexpr double kOwnGuard = 45, kOwnHeader = 10, kOwnPlace = 14;
-constexpr double kMoved = 10;       // a vector of 32 lanes to the frame or from it,
-constexpr double kMovedApart = 20;  // to it for some lanes, and of 8 or 16 bits
+constexpr double kMoved = 10;       // a vector of 32 lanes, to or from the frame
+constexpr double kMovedApart = 20;  // to the frame for some lanes; of 8 or 16 bits:
 constexpr double kSmallApart = 60;
-constexpr double kBlended = 10;  // and beside the others in registers
-constexpr int32_t kLeft = 120;   // code that is left in the middle: what it has is written back
-constexpr double kParted = 90;   // a branch, compiled, at which lanes may go apart
-constexpr double kStep = 9;      // an Op, compiled; and on lanes:
+constexpr double kBlended = 10;  // blending with the other lanes in registers
+constexpr int32_t kLeft = 120;   // exit in the middle: writes values back
+constexpr double kParted = 90;   // compiled: a branch at which lanes may diverge
+constexpr double kStep = 9;      // compiled: an Op, and on lanes:
 constexpr double kStepOfLanes = 16;
-constexpr double kScalar = 12;        // interpreted: an Op on scalars,
-constexpr double kLanes = 48;         // on lanes,
-constexpr double kShuffle = 250;      // a shuffle that is no butterfly,
-constexpr double kVote = 60;          // votes of all lanes,
-constexpr double kApart = 70;         // and more of it where some lanes are elsewhere;
-constexpr double kAccess = 60;        // a load or a store of base and step,
-constexpr double kBranchApart = 180;  // a branch at which lanes go apart,
-constexpr double kStoreApart = 220;   // a store that some lanes go around,
-constexpr double kRowAccess = 110;    // the same of several rows,
+constexpr double kScalar = 12;                        // interpreted: an Op on scalars
+constexpr double kLanes = 48;                         // on lanes
+constexpr double kShuffle = 250;                      // a shuffle that is not a butterfly
+constexpr double kVote = 60;                          // votes of all lanes
+constexpr double kApart = 70;                         // extra cost if some lanes are elsewhere
+constexpr double kAccess = 60;                        // a load or store of base and step
+constexpr double kBranchApart = 180;                  // a branch at which lanes diverge
+constexpr double kStoreApart = 220;                   // a store that some lanes skip
+constexpr double kRowAccess = 110;                    // a load or store of several rows
 constexpr double kAtomic = 900, kAtomicMade = 260;    // interpreted, compiled
-constexpr double kByLanes = 300, kRowsByLanes = 900;  // by 32 addresses,
-// And compiled, of a pass as well; x86-64 has instructions for it.
+constexpr double kAtomicCalled = 700;                 // and by a call
+constexpr double kByLanes = 300, kRowsByLanes = 900;  // through 32 addresses
+// Compiled, per Op and per pass; x86-64 has instructions for it.
 #if defined(__x86_64__)
 constexpr double kGather = 60, kGatherOnce = 10;
 #else
 constexpr double kGather = 190, kGatherOnce = 10;
 #endif
-constexpr double kStrided = 70;  // by addresses that rise by another step
-constexpr double kColumn = 50;   // local memory, compiled
+constexpr double kStrided = 70;  // through addresses that rise by another step
+constexpr double kColumn = 50;   // compiled: local memory
 constexpr double kRounds = 4;    // of a loop, at least
 constexpr double kWarps = 4;     // of a block
-// Of a warp at a barrier: on its way through the block to the next one, interpreted.
+// For a warp at a barrier: the way through the block to the next warp, interpreted.
 constexpr double kDetour = 90;
-constexpr double kMargin = 1.2;  // what an estimate may be wrong by
-// The same where lanes go apart and no loop is: one entry, of which each lane runs a part.
+constexpr double kMargin = 1.2;  // error of an estimate
+// The same where lanes diverge outside a loop: one entry, of which each lane runs a part.
 constexpr double kMarginApart = 1.25;
 
-// Are some lanes elsewhere while the interpreter runs the Op? Where all of them come, that is so
-// only between a branch at which they go apart and where they meet again.
+// Are some lanes elsewhere while the interpreter runs the Op? If all lanes enter the phase, this
+// holds only between a branch at which they diverge and the point where they converge.
 bool runs_for_some(const Plan& plan, const Step& step) {
   if (!plan.apart || plan.some) return plan.masked;
   return step.d && plan.variables[*step.d].blended;
 }
 
-// Of base and step, but its lanes are no neighbours.
+// Is the address base and step, without the lanes being neighbours?
 bool is_strided(const Plan& plan, const Step& step) {
   if (!(step.op.x & (kAddressAffine | kAddressRows))) return false;
   const bool of_header = step.place.of == Place::Of::Header;
@@ -70,8 +72,8 @@ bool is_strided(const Plan& plan, const Step& step) {
   return steps.step != 0 && steps.step != memory_bytes(step);
 }
 
-// What the interpreter does in place of one Op; of lanes that go apart also a copy of the Op, and
-// taking over its result.
+// What the interpreter spends on one Op. Where lanes diverge this includes a copy of the Op and the
+// blending of its result.
 double interpreted(const Plan& plan, const Step& step) {
   const bool rows = plan.row_lanes < kWarpSize;
   const Does does = step.meaning.does;
@@ -93,7 +95,8 @@ double interpreted(const Plan& plan, const Step& step) {
 }
 
 double gathered(const Plan& plan, const Step& step) {
-  if (step.meaning.does == Does::Atomic) return kAtomicMade;
+  if (step.meaning.does == Does::Atomic)
+    return is_change_called(step) ? kAtomicCalled : kAtomicMade;
   if (step.a && is_local(step) && (step.meaning.does == Does::Load || changes_memory(step)))
     return kColumn;
   if ((step.meaning.does == Does::Load || step.meaning.does == Does::Store) &&
@@ -127,7 +130,7 @@ struct Costs {
       entering += (v.input * kMoved + v.written * back) * lane_bytes(v.bytes) / 4;
     }
   }
-  // Code that goes on as the next warps is entered once for all of them.
+  // Code that continues with the next warps is entered once for all of them.
   bool pay(const Plan& plan, bool goes_on) const {
     const double around = plan.meets && !plan.apart ? kDetour : 0;
     const double rounds = plan.phase.loops ? kRounds : goes_on ? kWarps : 1;
@@ -136,7 +139,7 @@ struct Costs {
   }
 };
 
-// The most that the interpreter does in place of one Op if lanes go apart.
+// The most that the interpreter spends on one Op if lanes diverge.
 double most_apart(const Plan& plan, const Step& step) {
   const double cost = interpreted(plan, step);
   if (changes_memory(step)) return std::max(cost, kStoreApart);

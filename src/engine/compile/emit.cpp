@@ -47,8 +47,9 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   if (together || has_headers || takes_ends(plan) || plan.phase.stores || plan.calls ||
       plan.exchanges || has_small(plan) || plan.local_stride || plan.apart)
     strips_ = kWarpSize;
-  strips_ = std::min(strips_, kWarpSize / t_.vector_lanes());
-  out_->lanes = strips_ * t_.vector_lanes();
+  strips_ = plan.alone ? 1 : std::min(strips_, kWarpSize / t_.vector_lanes());
+  out_->lanes = plan.alone ? 1 : strips_ * t_.vector_lanes();
+  out_->alone = plan.alone;
   out_->masked = plan.masked, out_->apart = plan.apart, out_->local_stride = plan.local_stride;
   out_->row_lanes = plan.row_lanes;
   out_->header_rows = plan.header_rows;
@@ -120,131 +121,10 @@ std::pair<int64_t, int64_t> Emitter::range_of(const Pattern2& steps, uint32_t la
           std::max<int64_t>(along, 0) + std::max<int64_t>(down, 0)};
 }
 
-Reg Emitter::word_of(uint32_t index) {
-  Value& value = values_[index];
-  const Variable& v = plan_.variables[index];
-  if (v.kept == Kept::Splat) {
-    Reg word = t_.word();
-    t_.lane_word(word, bits_of(index, 0, 0), 0, lane_bytes(v.bytes));
-    return word;
-  }
-  return value.word;
-}
-
-Reg Emitter::vector_of(uint32_t index, uint32_t strip, uint32_t half) {
-  Value& value = values_[index];
-  const Variable& v = plan_.variables[index];
-  switch (v.kept) {
-    case Kept::Vector:
-      return value.regs[v.bytes == 8 ? strip * 2 + half : strip];
-    case Kept::Splat:
-      return value.regs[0];
-    case Kept::Word: {
-      if (value.splat.isValid()) return value.splat;
-      Reg splat = t_.vector();
-      t_.splat(splat, value.word, lane_bytes(v.bytes));
-      return splat;
-    }
-    default: {  // steps
-      const uint32_t lane = strip * t_.vector_lanes() + half * t_.vector_lanes() / 2;
-      if (value.splat.isValid()) {
-        Reg sum = t_.vector();
-        t_.add_steps(sum, value.splat, rise(v.steps, lane), v.steps.step, v.bytes);
-        return sum;
-      }
-      Reg base = t_.word(), all = t_.vector();
-      t_.word_add(base, value.word, rise(v.steps, lane));
-      t_.splat(all, base, v.bytes);
-      t_.binary(Does::Add, v.bytes == 8 ? Number::U64 : Number::U32, all, all,
-                rises_.at({v.steps.step, v.bytes}));
-      return all;
-    }
-  }
-}
-
-// The bits of a value that others may look at.
-Reg Emitter::bits_of(uint32_t index, uint32_t strip, uint32_t half) {
-  Reg reg = vector_of(index, strip, half);
-  if (!plan_.variables[index].lazy) return reg;
-  // In its place: who computes with it later gets the same number.
-  t_.canonicalize(reg, nan());
-  return reg;
-}
-
-// Where a result goes: to the variable, or beside it until the lanes that run are taken over.
-Reg Emitter::result(uint32_t index, uint32_t strip, uint32_t half) {
-  const Variable& v = plan_.variables[index];
-  if (!v.blended) return place_of(index, strip, half);
-  List<Reg>& fresh = values_[index].fresh;
-  while (fresh.size() < size_t{strips_} * halves_of(v.bytes)) fresh.push_back(t_.new_vector());
-  return fresh[v.bytes == 8 ? strip * 2 + half : strip];
-}
-
-namespace {
-
-template <class Make>
-Reg taken(List<Reg>& from, const Make& make) {
-  if (from.empty()) return make();
-  const Reg reg = from.back();
-  from.pop_back();
-  return reg;
-}
-
-}  // namespace
-
-// Which values of a block are not read behind each step.
-void Emitter::find_last_reads() {
-  List<size_t> last(plan_.variables.size(), plan_.steps.size());
-  for (size_t s = 0; s < plan_.steps.size(); ++s) {
-    const Step& step = plan_.steps[s];
-    for (const auto& at : {step.d, step.a, step.b, step.c, step.under}) {
-      if (at) last[*at] = s;
-    }
-    if (step.a && values_[*step.a].indexed)
-      last[values_[*step.a].indexed->pointer] = last[values_[*step.a].indexed->number] = s;
-    for (uint32_t at : step.reads) last[at] = s;
-    for (uint32_t at : step.writes) last[at] = s;
-  }
-  last_read_.resize(plan_.steps.size());
-  for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
-    if (!plan_.variables[i].home && !common_.count(i) && last[i] < plan_.steps.size())
-      last_read_[last[i]].push_back(i);
-  }
-}
-
-// Their registers are free for what the next steps compute.
-void Emitter::give_back(size_t step) {
-  for (uint32_t index : last_read_[step]) {
-    const Value& value = values_[index];
-    free_vectors_.insert(free_vectors_.end(), value.regs.begin(), value.regs.end());
-    if (value.word.isValid()) free_words_.push_back(value.word);
-  }
-}
-
-// Strips of vectors, one splat, one word. What a slot holds between blocks has registers of its
-// own: a block that is written down earlier may run later.
-Reg Emitter::place_of(uint32_t index, uint32_t strip, uint32_t half) {
-  const Variable& v = plan_.variables[index];
-  Value& value = values_[index];
-  if (v.kept == Kept::Word || v.kept == Kept::Steps) {
-    if (!value.word.isValid())
-      value.word = v.home ? t_.new_word() : taken(free_words_, [this] { return t_.new_word(); });
-    return value.word;
-  }
-  const uint32_t count = v.kept == Kept::Splat ? 1 : strips_ * halves_of(v.bytes);
-  if (value.regs.empty()) {
-    value.regs.reserve(count);
-    for (uint32_t i = 0; i < count; ++i) {
-      value.regs.push_back(v.home ? t_.new_vector()
-                                  : taken(free_vectors_, [this] { return t_.new_vector(); }));
-    }
-  }
-  return value.regs[v.kept == Kept::Splat ? 0 : v.bytes == 8 ? strip * 2 + half : strip];
-}
-
 void Emitter::read_input(uint32_t index) {
   const Variable& v = plan_.variables[index];
   Value& value = values_[index];
+  if (plan_.alone && v.in != Slot::Scalar) return read_alone(index);
   const Reg base = v.in == Slot::Scalar ? registers_ : v.bytes == 8 ? lanes8_ : lanes4_;
   if (v.in == Slot::Predicate) {
     Reg word = t_.word();
@@ -318,6 +198,7 @@ bool Emitter::reads_as_vector(const Step& step, uint32_t index) const {
 void Emitter::write_back(uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (plan_.apart && !v.home && v.in != Slot::Scalar) return write_some(index);
+  if (plan_.alone && v.in != Slot::Scalar) return write_alone(index);
   if (v.in == Slot::Scalar) {
     if (v.kept == Kept::Word) {
       t_.store_word(values_[index].word, registers_, v.slot, v.bytes);
@@ -392,6 +273,7 @@ void Emitter::jump_to(uint32_t from, uint32_t target) {
   if (target <= from) {  // one of the turn's backward branches
     t_.word_add(ran_, ran_, int64_t{from} - target + 1);
     t_.word_add(budget_, budget_, -1);
+    if (plan_.alone && target == phase.first()) t_.word_add(saved_, saved_, 1);
     Label used_up = t_.label();
     if (target >= phase.begin) {
       t_.jump_if(budget_, true, labels_[target]);
@@ -469,7 +351,12 @@ bool Emitter::write_steps() {
       found_.clear();
     }
     now_ = &step;
-    if (out_->weighs && begins_block(i)) weigh_block(i);
+    if (plan_.apart && begins_block(i)) weigh_block(i);
+    if (step.leaves) {
+      t_.jump(bail());
+      ++i;
+      continue;
+    }
     if (begins_merged(i)) begin_merged(i);
     const Target::Mark mark = t_.mark();
     const size_t first = i;
@@ -479,13 +366,20 @@ bool Emitter::write_steps() {
     }
     if (step.meaning.does == Does::Store) {
       i = store_from(i);
-      if (i == first) return false;
+      if (i == first) {
+        if (!plan_.alone) return false;
+        t_.jump(bail());
+        ++i;
+      }
     } else if (step.d && (values_[*step.d].indexed || values_[*step.d].is_skipped)) {
       need_all(step);
       ++i;
     } else {
       need_all(step);
-      if (!one(step)) return false;
+      if (!one(step) && !(plan_.alone && call_alone(step))) {
+        if (!plan_.alone) return false;
+        t_.jump(bail());  // the interpreter knows how
+      }
       if (step.d) {
         if (step.writes.empty()) blend(step, *step.d);
         // A handler that was called has left them where they belong.
@@ -532,7 +426,7 @@ std::unique_ptr<Emitted> Emitter::run() {
     t_.load_word(budget_, t_.pass(), offsetof(Pass, budget), 8);
     t_.constant_word(ran_, 0);
   }
-  out_->weighs = plan_.apart;
+  out_->weighs = plan_.apart || plan_.alone;
   if (out_->weighs) {
     saved_ = t_.word();
     t_.constant_word(saved_, 0);
@@ -571,6 +465,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   scaled_.clear();
   found_.clear();
   if (out_->goes_on) t_.bind(first_step_);
+  if (plan_.phase.first() != plan_.phase.begin) t_.jump(labels_.at(plan_.phase.first()));
   if (!write_steps()) return nullptr;
   out_->goes_on ? write_next_warp()
   : plan_.apart ? finish_apart()
@@ -587,8 +482,10 @@ std::unique_ptr<Emitted> Emitter::run() {
   return std::move(out_);
 }
 
-std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheIndex& cache_index) {
-  std::unique_ptr<Target> target = make_target();
+std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheIndex& cache_index,
+                              uint32_t most_lanes) {
+  std::unique_ptr<Target> target =
+      make_target(plan.alone ? least_row_lanes() : std::min(plan.row_lanes, most_lanes));
   // A strip would reach over several rows.
   if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;
   return Emitter(flow, plan, *target, cache_index).run();

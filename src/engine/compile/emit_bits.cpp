@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do operations on the bits of a word become instructions? Where a CPU has none for counting or
-// turning them around, a few of the others do it for all lanes at once.
+// How do operations on the bits of a word become instructions? If a CPU has no instruction that
+// counts or reverses bits, a few other instructions do it for all lanes at once.
 #include "engine/compile/emitter.h"
 
 namespace kiln::engine {
 
-// A function of two bits, by a table of its four cases.
+// A function of two bits, given by a table of its four cases.
 Reg Emitter::of_two(uint32_t table, const Reg& b, const Reg& c) {
   constexpr Number kType = Number::U32;
   Reg to = t_.vector(), other = t_.vector();
@@ -45,7 +45,7 @@ Reg Emitter::of_two(uint32_t table, const Reg& b, const Reg& c) {
   return to;
 }
 
-// lop3: what a chooses of two functions of b and c.
+// lop3: a selects between two functions of b and c.
 void Emitter::lookup(const Step& step, uint32_t s, const Reg& to) {
   constexpr Number kType = Number::U32;
   const auto set = static_cast<uint32_t>(step.op.imm >> 4 & 15),
@@ -63,7 +63,7 @@ void Emitter::lookup(const Step& step, uint32_t s, const Reg& to) {
   }
 }
 
-// Pairs, fours and bytes of bits, each with its own sum.
+// Adds up pairs of bits, then groups of four, then bytes.
 void Emitter::count_bits(const Reg& to, const Reg& from) {
   constexpr Number kType = Number::U32;
   const Reg part = t_.vector(), mask = t_.vector(), sum = t_.vector();
@@ -87,7 +87,7 @@ void Emitter::count_bits(const Reg& to, const Reg& from) {
   t_.shift(Does::ShiftRight, kType, to, sum, 24);
 }
 
-// The bits that are not below the first one.
+// Counts the bits above the highest set one.
 void Emitter::leading_zeros(const Reg& to, const Reg& from) {
   constexpr Number kType = Number::U32;
   const Reg all = t_.vector(), part = t_.vector();
@@ -100,7 +100,7 @@ void Emitter::leading_zeros(const Reg& to, const Reg& from) {
   count_bits(to, all);
 }
 
-// Neighbours change places: bits, pairs, and so on.
+// Swaps neighbours: bits, then pairs, and so on.
 void Emitter::reverse_bits(const Reg& to, const Reg& from) {
   constexpr Number kType = Number::U32;
   constexpr uint32_t kMasks[] = {0x55555555, 0x33333333, 0x0f0f0f0f, 0x00ff00ff, 0x0000ffff};

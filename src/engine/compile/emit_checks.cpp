@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does machine code see for itself whether what it takes for granted holds? For phases so short
-// that doing it outside would cost as much as what they compute. Where something does not hold, the
-// code returns kRefused, and what is outside looks at it.
+// How does machine code check its own assumptions? This is for phases so short that checks outside
+// the code would cost as much as the phase computes. If a check fails, the code returns kRefused,
+// and the caller looks for the reason.
 #include <algorithm>
 #include <cstddef>
 
@@ -9,7 +9,7 @@
 
 namespace kiln::engine {
 
-// All lanes in one pass, and no values to put back.
+// Only if all lanes run in one pass and no value has to be restored.
 bool Emitter::may_check_itself() const {
   if (out_->lanes != kWarpSize || plan_.masked || plan_.calls) return false;
   return std::none_of(out_->prepared.begin(), out_->prepared.end(), [](const Prepared& at) {
@@ -38,7 +38,8 @@ void Emitter::expect_header(uint32_t slot, const Pattern2& steps, int64_t warp_s
   if (plan_.header_rows) expect_field(offsetof(Affine, row_step), bytes, number(below));
 }
 
-// Where the region that an Op touched last is noted, of which `cached` says where the first is.
+// Offset of a field of the cached region that the Op accessed last; `cached` points to the first
+// entry of the cache.
 int64_t Emitter::region_part(uint32_t op, size_t offset) const {
   return int64_t{cache_index_(op)} * static_cast<int64_t>(sizeof(Worker::CachedRegion)) +
          static_cast<int64_t>(offset);
@@ -50,12 +51,12 @@ void Emitter::load_region(uint32_t op, const Reg& cached, const Reg& begin, cons
   t_.load_word(end, cached, region_part(op, offsetof(Worker::CachedRegion, end)), 8);
 }
 
-// Is all of it inside of the memory?
+// Is the whole range inside the memory?
 void Emitter::expect_inside(const Prepared& at, const Reg& base, const Label& otherwise) {
   Reg begin = t_.word(), end = t_.word(), limit = t_.word();
   t_.word_add(begin, base, at.first);
   t_.word_add(end, begin, static_cast<int64_t>(at.bytes));
-  // And of the warps behind it.
+  // And the ranges of the next warps.
   if (const int64_t each = out_->goes_on ? warp_rise(at.steps, at.warp_step) : 0) {
     Reg all = t_.word();
     t_.constant_word(all, static_cast<uint64_t>(each));
@@ -71,12 +72,12 @@ void Emitter::expect_inside(const Prepared& at, const Reg& base, const Label& ot
     t_.jump_if_above(low, begin, otherwise);
     if (at.writes) expect_writable(at.op, cached, otherwise);
   }
-  t_.jump_if_above(begin, limit, otherwise);  // it may be below 0, or go around
+  t_.jump_if_above(begin, limit, otherwise);  // it may be negative, or wrap around
   t_.jump_if_above(end, limit, otherwise);
 }
 
-// Where it lies in this process; 0: it is no good, and perhaps nobody goes there. Of memory whose
-// region is not known yet, what is outside has to look first.
+// Computes the place in this process; 0 if it is invalid, because the code may not use it. If the
+// region of the memory is not known yet, the caller has to look it up first.
 void Emitter::place_itself(const Prepared& at, const Reg& pointer, bool for_some) {
   const Target::Mark mark = t_.mark();
   Label otherwise = at.optional ? t_.label() : refused_;
@@ -117,19 +118,19 @@ void Emitter::place_itself(const Prepared& at, const Reg& pointer, bool for_some
   t_.release(mark);
 }
 
-// Which places do only those lanes touch that no branch led to the end? In the first row of an
-// image the others would read before its beginning.
+// Which places are accessed only by the lanes that did not branch to the end? In the first row of
+// an image the other lanes would read before its start.
 void Emitter::find_loaded_for_some() {
   constexpr int64_t kFarthest = int64_t{1} << 30;
   const bool can = t_.loads_some() && t_.adds_steps() && !plan_.apart && plan_.whole;
   for_some_.assign(out_->prepared.size(), can ? 1 : 0);
-  const Step* first = nullptr;  // the others are for the same lanes
+  const Step* first = nullptr;  // all others must be for the same lanes
   for (const Step& step : plan_.steps) {
     const auto found = prepared_of_.find(step.index);
     if (found == prepared_of_.end()) continue;
     if (step.under && !first) first = &step;
     if (first && (step.under != first->under || step.under_not != first->under_not ||
-                  step.resume != first->resume))  // the predicate may have been written again
+                  step.resume != first->resume))  // the predicate may have been overwritten
       for_some_[found->second] = 0;
     const Prepared& at = out_->prepared[found->second];
     const auto [least, most] = range_of(at.steps, kWarpSize);
@@ -155,14 +156,14 @@ void Emitter::make_loaders(const Step& step) {
   }
 }
 
-// Is all inside that these lanes load from there? As distances from where the memory begins, which
-// are below 2^31 then; what is before it is beyond every limit.
+// Are the loads of these lanes from this place inside the memory? Compares distances from the start
+// of the memory, which are below 2^31 here; a negative one is beyond every limit.
 void Emitter::expect_some_inside(size_t prepared, const Reg& beyond, const Label& otherwise) {
   const Prepared& at = out_->prepared[prepared];
   const Target::Mark mark = t_.mark();
   Reg cached = t_.word(), begin = t_.word(), size = t_.word(), span = t_.word(), near = t_.word();
   load_region(at.op, cached, begin, size);
-  t_.jump_if_above(begin, size, otherwise);  // none yet
+  t_.jump_if_above(begin, size, otherwise);  // not known yet
   t_.word_binary(Does::Sub, Number::U64, size, size, begin);
   t_.constant_word(span, static_cast<uint64_t>(at.most - at.least));
   t_.jump_if_above(span, size, otherwise);
@@ -187,7 +188,7 @@ void Emitter::expect_some_inside(size_t prepared, const Reg& beyond, const Label
   t_.release(mark);
 }
 
-// Before the first load of those that for_some_ tells of.
+// Before the first load from a place of for_some_.
 void Emitter::expect_loaders(const Step& step) {
   if (!loaders_.empty()) return;
   make_loaders(step);
@@ -209,10 +210,9 @@ void Emitter::expect_loaders(const Step& step) {
   t_.release(mark);
 }
 
-// The same of addresses that change, as Entry::reach() finds it. An
-// address that was seen there before has to be in the region; else it may be that of another Op.
-// Memory that a branch leads around is looked for once: if it is not there, every check of it
-// fails.
+// The same for addresses that change, like Entry::reach(). The address that was found there before
+// must be in the region; otherwise the region may be another Op's. Memory behind a branch is looked
+// up once: if it is not found, every check of it fails.
 void Emitter::reach_itself(uint32_t index) {
   const Reach& at = out_->reaches[index];
   const Target::Mark mark = t_.mark();
@@ -230,7 +230,7 @@ void Emitter::reach_itself(uint32_t index) {
   } else {
     Reg cached = t_.word(), seen = t_.word();
     load_region(at.op, cached, begin, size);
-    t_.jump_if_above(begin, size, otherwise);  // none yet
+    t_.jump_if_above(begin, size, otherwise);  // not known yet
     t_.word_binary(Does::Sub, Number::U64, size, size, begin);
     t_.load_word(seen, t_.pass(), offsetof(Pass, seen), 8);
     t_.load_word(seen, seen, int64_t{index} * 8, 8);
@@ -268,7 +268,7 @@ void Emitter::expect_writable(uint32_t op, const Reg& cached, const Label& other
   t_.jump_if_bits(writable, 1, otherwise);
 }
 
-// Of 32 lanes: what they are and what they would be, base and step, differ in no bit.
+// Checks that the 32 lanes are exactly base and step: compares their bits.
 void Emitter::expect_lanes(const Variable& v) {
   Reg base = t_.word(), differs = t_.vector();
   t_.load_word(base, registers_, v.slot, v.bytes);
@@ -304,7 +304,7 @@ void Emitter::expect_variable(const Variable& v) {
     const uint64_t number = v.bytes == 4 ? static_cast<uint32_t>(v.constant) : v.constant;
     t_.jump_unless_at(registers_, v.slot, v.bytes, number, refused_);
   } else if (v.kept == Kept::Word || v.kept == Kept::Steps) {
-    if (v.in == Slot::Predicate) {  // none or all: one more has no bits but the first
+    if (v.in == Slot::Predicate) {  // none or all: adding 1 leaves no bit but the first
       Reg bits = t_.word();
       t_.load_word(bits, registers_, v.slot, 4);
       t_.word_add(bits, bits, 1);
@@ -318,9 +318,9 @@ void Emitter::expect_variable(const Variable& v) {
   t_.release(mark);
 }
 
-// Where a phase has several exits, what is read behind it is written to the frame as soon as it is
-// known, and not at each of them: that is most of the code of a phase with many branches. What the
-// frame has there before is read by nobody, so it does not matter if all starts again.
+// If a phase has several exits, a value that is live after it is written to the frame once, when it
+// is computed, instead of at each exit, which would be most of the code of a phase with many
+// branches. Nothing reads the old value in the frame, so the phase may still start again.
 void Emitter::find_early() {
   if (plan_.phase.loops || plan_.masked || plan_.apart || out_->goes_on) return;
   const auto leaves = [&](const Step& step) {
@@ -349,10 +349,10 @@ void Emitter::write_early(const Step& step) {
   values_[*step.d].in_frame = true;
 }
 
-// What may be read behind this Op, which has not run.
+// Values that are live at this Op, before it runs.
 List<uint32_t> Emitter::live_at(uint32_t op) const {
   List<uint32_t> out;
-  if (plan_.apart) out = written_home();  // first: the values of the block come on top of them
+  if (plan_.apart) out = written_home();  // first, so that the values of the block override them
   ListedSet<uint32_t> in_block;           // slots that hold a value of their block
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
     const Variable& v = plan_.variables[i];
@@ -363,7 +363,7 @@ List<uint32_t> Emitter::live_at(uint32_t op) const {
   if (plan_.apart) return out;
   for (const auto& [slot, index] : plan_.home) {
     const Variable& v = plan_.variables[index];
-    // What has not been read yet is in the frame.
+    // A value that has not been read yet is still in the frame.
     const bool has_it = values_[index].read || !v.input;
     if (v.written && has_it && !values_[index].in_frame && !in_block.count(slot) &&
         flow_.is_live(slot, op))
@@ -372,7 +372,8 @@ List<uint32_t> Emitter::live_at(uint32_t op) const {
   return out;
 }
 
-// The greater of base and step and a number is the former, as long as its least lane is no less.
+// The maximum of base and step and a number is base and step, if its lowest lane is not below the
+// number.
 bool Emitter::clamp_steps(const Step& step) {
   const Meaning& m = step.meaning;
   const bool is_signed = m.type == Number::S32;
@@ -389,8 +390,8 @@ bool Emitter::clamp_steps(const Step& step) {
   return true;
 }
 
-// The row or the column of an index of base and step: all lanes are in one row if the least and the
-// most lane are. In signed division that is asked of numbers that are not negative alone.
+// The row or the column of an index of base and step: all lanes are in one row if the lowest and
+// the highest lane are. Signed division requires that the numbers are not negative.
 bool Emitter::part_of_steps(const Step& step) {
   const Meaning& m = step.meaning;
   const Reg base = word_of(*step.a), by = word_of(*step.b), d = result(*step.d, 0, 0);
@@ -432,8 +433,8 @@ bool Emitter::part_of_steps(const Step& step) {
   return true;
 }
 
-// Where to go if a check fails of the Op that is being emitted: to the beginning, interpreted, or
-// to the Op itself if something has been stored.
+// Where to jump if a check of the current Op fails: to the bailout that starts the phase again, or
+// to an exit at the Op itself if something may have been stored.
 Label Emitter::bail() {
   const bool starts_again = !has_stored_ && !(plan_.phase.stores && plan_.phase.loops);
   if (starts_again) {
@@ -453,7 +454,7 @@ void Emitter::write_stubs() {
   }
 }
 
-// The same as a list, for what looks from outside.
+// The same checks as a list, for checks outside the code.
 void Emitter::list_guards() {
   for (const Variable& v : plan_.variables) {
     if (!v.home || !v.input) continue;
@@ -463,6 +464,7 @@ void Emitter::list_guards() {
       if (bails_ && staged_.count(v.slot)) out_->saved.push_back({v.slot, 8});
       continue;
     }
+    if (plan_.alone) continue;
     if (v.kept == Kept::Word || v.kept == Kept::Steps)
       out_->guards.push_back({v.slot, v.in, v.bytes, Rises(v.steps, plan_.row_lanes), v.steps});
     const bool overwritten = out_->lanes < kWarpSize ? v.written : staged_.count(v.slot) != 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are loads compiled whose lanes have an address each? All of them are checked with one branch,
-// as distances from where the memory begins: of 32 bits where those are enough, for half as many
-// instructions do then.
+// How are gathers compiled? One branch checks the addresses of all lanes, as distances from the
+// start of the memory. If 32 bits are enough for the distances, this takes half as many
+// instructions.
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace kiln::engine {
 
-// The addresses of half a strip, 64 bits each, as distances from where the memory begins; what is
-// wrong with any of them is noted for all. Lanes that do not run look at the first byte.
+// Computes the addresses of half a strip, 64 bits each, as distances from the start of the memory,
+// and adds their faults to `all`. Lanes that do not run use the first byte.
 Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gathered& all) {
   const Variable& v = plan_.variables[*step.a];
   const Group& group = group_of(step);
-  // Others of the group want it too.
+  // Other accesses of the group use it too.
   Reg from = group.count > 1 ? t_.new_vector() : t_.vector();
   if (v.bytes == 8) {
     t_.binary(Does::Add, Number::U64, from, vector_of(*step.a, s, h), all.shift);
@@ -46,8 +46,8 @@ Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gath
   return from;
 }
 
-// How far from a place, which is returned, each lane's memory is, two vectors of 64 bits a strip:
-// one check for all of them, and for all of the group.
+// Computes the distance of each lane's memory from the returned place, two vectors of 64 bits per
+// strip, with one check for all lanes and for the whole group.
 Emitter::Placed Emitter::distances_of(const Step& step, List<Reg>* from) {
   Group& group = group_of(step);
   const ReachWords& reach = reach_words(step);
@@ -73,7 +73,7 @@ Emitter::Placed Emitter::distances_of(const Step& step, List<Reg>* from) {
   for (uint32_t s = 0; s < strips_; ++s) {
     for (uint32_t h = 0; h < 2; ++h) from->push_back(gather_address(step, s, h, all));
   }
-  // One that is below the first or behind the last has its sign set here or there.
+  // A distance below the start or beyond the end sets the sign in one of these.
   constexpr uint64_t kSign = uint64_t{1} << 63;
   t_.jump_if_lanes(all.low, kSign | (group.align - 1), 8, bail());
   t_.jump_if_lanes(all.beyond, kSign, 8, bail());
@@ -95,7 +95,7 @@ void Emitter::addresses_of(const Step& step, List<Reg>* where) {
   }
 }
 
-// Shared memory is small, so that 32 bits are enough for an address of it and its sign.
+// Shared memory is so small that 32 bits are enough for an address in it and a sign.
 bool Emitter::is_narrow(const Step& step) {
   constexpr int64_t kFarthest = int64_t{1} << 30;
   return t_.gathers_narrow() && t_.adds_steps() &&
@@ -104,7 +104,7 @@ bool Emitter::is_narrow(const Step& step) {
          std::abs(group_of(step).first) < kFarthest;
 }
 
-// The addresses of a strip, so far on.
+// The addresses of a strip, plus an offset.
 Reg Emitter::narrow_address(const Step& step, uint32_t strip, int64_t offset) {
   const Reg from = vector_of(*step.a, strip, 0);
   Reg at = from;
@@ -116,8 +116,8 @@ Reg Emitter::narrow_address(const Step& step, uint32_t strip, int64_t offset) {
   return at;
 }
 
-// The most of all lanes must be inside, and no lane may have one of the low bits. What was checked
-// once in a block need not be again.
+// The highest address must be inside, and no address may have one of the low bits set. One check
+// per basic block is enough.
 void Emitter::check_narrow(const Step& step) {
   const Group& group = group_of(step);
   const auto covers = [&](const Checked& other) {
@@ -157,14 +157,14 @@ void Emitter::gather_narrow(const Step& step) {
   const bool some = is_for_some(step);
   for (uint32_t s = 0; s < strips_; ++s) {
     const Target::Mark mark = t_.mark();
-    // Lanes that do not run look at the first byte of the group.
+    // Lanes that do not run use the first byte of the group.
     const Reg at = some ? narrow_address(step, s, first) : vector_of(*step.a, s, 0);
     t_.gather_narrow(result(*step.d, s, 0), base, some ? step.op.imm - first : step.op.imm, at, 0);
     t_.release(mark);
   }
 }
 
-// What an address is made of, as the step that computes it has it.
+// The pointer and the index that the step computes an address from.
 std::optional<Emitter::Indexed> Emitter::indexed_by(const Step& step) const {
   const auto is_vector = [&](const std::optional<uint32_t>& index, uint32_t bytes) {
     return index && plan_.variables[*index].kept == Kept::Vector &&
@@ -190,13 +190,13 @@ std::optional<Emitter::Indexed> Emitter::indexed_by(const Step& step) const {
       plan_.variables[*product->a].lazy)
     return std::nullopt;
   const Variable& by = plan_.variables[*product->b];
-  constexpr uint64_t kMost = 8;  // of what an instruction multiplies by
+  constexpr uint64_t kMost = 8;  // the highest factor of a load instruction
   if (!by.is_constant || by.constant > kMost || !std::has_single_bit(by.constant))
     return std::nullopt;
   return Indexed{*pointer, *product->a, static_cast<uint32_t>(std::countr_zero(by.constant))};
 }
 
-// All that begins with the address has to be aligned if the numbers' multiples are.
+// If the multiples of the index are aligned, everything that starts from the address must be too.
 bool Emitter::may_be_indexed(const Step& load, const Indexed& by) {
   constexpr int64_t kFarthest = int64_t{1} << 30;
   const auto space = static_cast<ptx::Space>(load.op.z);
@@ -210,9 +210,9 @@ bool Emitter::may_be_indexed(const Step& load, const Indexed& by) {
          std::abs(group.first) < kFarthest;
 }
 
-// Which addresses need not be computed? Those of gathers alone that are a pointer and a multiple of
-// a number: the instruction adds them up itself, and half as many bits are checked. Not behind a
-// store: where the interpreter may have to go on, it wants the address.
+// Which addresses need not be computed? Those that are a pointer plus a multiple of a number and
+// that only gathers use: the instruction adds them itself, and the check needs half as many bits.
+// Not after a store: an exit to the interpreter would need the address.
 void Emitter::find_indexed() {
   if (!t_.gathers_narrow() || !t_.adds_steps() || (plan_.phase.stores && plan_.phase.loops)) return;
   List<uint32_t> reads(plan_.variables.size(), 0), served(plan_.variables.size(), 0);
@@ -250,8 +250,8 @@ void Emitter::find_indexed() {
   }
 }
 
-// Of all lanes number + add must be at most `most`, without sign: with both below 2^30 the sum of
-// 32 bits says the same as one without limit.
+// In all lanes number + add must be at most `most`, unsigned. Both are below 2^30, so the 32-bit
+// sum does not wrap.
 const Emitter::Scaled& Emitter::scaled(const Step& load, const Indexed& by) {
   const uint32_t reach = reach_of_.at(load.index);
   const int64_t first = group_of(load).first;
@@ -282,7 +282,7 @@ const Emitter::Scaled& Emitter::scaled(const Step& load, const Indexed& by) {
   return scaled_.back();
 }
 
-// Lanes that do not run look at the first byte.
+// Lanes that do not run use the first byte.
 Reg Emitter::index_of(const Step& load, const Indexed& by, const Scaled& scaled, uint32_t strip) {
   Reg index = t_.vector();
   t_.binary(Does::Add, Number::U32, index, vector_of(by.number, strip, 0), scaled.add);
@@ -339,7 +339,7 @@ bool Emitter::gather(const Step& step) {
   List<Reg> from;
   const Placed place = distances_of(step, &from);
   const uint32_t in_value = bytes == 8 ? lanes / 2 : lanes;
-  bool gathers = !small || is_local(step);  // where a few bytes more can be read
+  bool gathers = !small || is_local(step);  // local memory: the gather may read a few bytes more
   for (uint32_t s = 0; s < strips_ && gathers; ++s) {
     for (uint32_t h = 0; h < halves_of(bytes) && gathers; ++h) {
       const Target::Mark mark = t_.mark();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are loads compiled? An address that does not change in the phase was checked before it began;
-// one that changes is checked each time, and so is each lane's of a gather (emit_gathers.cpp). If a
-// check fails, the interpreter runs the phase again, and finds the fault or another way.
+// How are loads compiled? An address that does not change is checked before the phase. An address
+// that changes is checked each time, and so is the address of each lane of a gather
+// (emit_gathers.cpp). If a check fails, the interpreter runs the phase again and finds the fault,
+// or continues.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -20,8 +21,8 @@ bool reaches_memory(const Step& step) {
 
 }  // namespace
 
-// May the step be left out? Where ways meet again it is not; but behind a loop, or in it, nobody
-// knows.
+// Can control skip the step? Not after the paths join; but in a loop, or after one, this is
+// unknown.
 bool Emitter::is_behind_branch(const Step& step) const {
   return step.under || std::any_of(skipped_.begin(), skipped_.end(), [&](const Skipped& each) {
            return step.index > each.from && step.index < each.to;
@@ -55,17 +56,17 @@ bool Emitter::prepare_places() {
     if (!of_header) {
       const Variable& v = plan_.variables[*step.a];
       const bool is_known = v.kept == Kept::Word || (v.kept == Kept::Steps && !plan_.some);
-      if (!v.home || v.written || !is_known) continue;
+      if (!v.home || v.written || !is_known || plan_.alone) continue;
       at.in = v.in;
       at.steps = v.steps;
     }
-    // It would have to be looked at lane by lane.
+    // It would have to be checked lane by lane.
     if (static_cast<uint64_t>(at.steps.step | at.steps.row_step) & (at.align - 1) ||
         std::max(std::abs(at.steps.step), std::abs(at.steps.row_step)) > kFarthestStep) {
       if (of_header) return false;
       continue;
     }
-    // What is looked at anyway need not be looked at again for what may not come to be.
+    // An optional place needs no check of its own if a place that is checked anyway covers it.
     const auto has_it = [&](const Prepared& other) {
       return at.optional && other.least <= at.least && other.most >= at.most &&
              other.align >= at.align;
@@ -94,7 +95,7 @@ bool Emitter::prepare_places() {
   return true;
 }
 
-// A header or a word that serves as an address alone is in the table: it need not be read.
+// A header or a word that is only used as an address is in the table and need not be read.
 void Emitter::find_read() {
   for (const Step& step : plan_.steps) {
     const bool in_table = prepared_of_.count(step.index) != 0;
@@ -147,7 +148,7 @@ void Emitter::find_pointers() {
   }
   for (uint32_t i = 0; i < out_->reaches.size(); ++i) reach_itself(i);
   find_loaded_for_some();
-  // What has to hold first: the others then need not look at it again.
+  // Required checks come first: the optional ones need not repeat them.
   for (bool optional : {false, true}) {
     for (size_t i = 0; i < out_->prepared.size(); ++i) {
       if (out_->prepared[i].optional == optional)
@@ -168,7 +169,8 @@ Reg Emitter::pointer_of(uint32_t prepared) {
   return pointers_[prepared];
 }
 
-// Does one check do for all lanes? They are aligned if the first is, and lie between two ends.
+// Is one check enough for all lanes? They are aligned if the first lane is, and are inside if the
+// two ends are.
 bool Emitter::is_checked_at_once(const Step& step) const {
   const Variable& v = plan_.variables[*step.a];
   if (plan_.some && v.kept == Kept::Steps) return false;
@@ -176,7 +178,7 @@ bool Emitter::is_checked_at_once(const Step& step) const {
   return v.kept != Kept::Vector && (rises & (step.align - 1)) == 0;
 }
 
-// What the other lanes get does not matter: where all of it is there, they may load too.
+// The values of the other lanes do not matter: if the whole range exists, they may load too.
 void Emitter::load_for_some(const Step& step, const Reg& base, const Pattern2& steps) {
   const auto each = [&](bool for_all) {
     for (uint32_t s = 0; s < strips_; ++s) {
@@ -197,8 +199,8 @@ void Emitter::load_for_some(const Step& step, const Reg& base, const Pattern2& s
   t_.bind(done);
 }
 
-// Of ld.v2, ld.v4 and the like: how many registers are loaded or stored by this step and those
-// behind it, where neighbouring lanes are neighbours in memory; else 0.
+// For ld.v2, ld.v4 and similar: the number of registers that this step and the following ones load
+// or store, if neighbouring lanes are neighbours in memory; otherwise 0.
 uint32_t Emitter::elements_from(const Step& step, const Pattern2& steps) const {
   const Step* const end = plan_.steps.data() + plan_.steps.size();
   uint32_t count = 0;
@@ -271,7 +273,7 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
       const int64_t at = offset + rise(steps, first);
       const Reg to = result(*step.d, s, h);
       const Target::Mark mark = t_.mark();
-      // The lanes of a row that read one place: of the strip before, they have it.
+      // Rows that all read the same place: copy from the strip before.
       if (steps.step == 0 && h == 0 && s > 0 && at == offset + rise(steps, first - lanes)) {
         t_.copy(to, result(*step.d, s - 1, 0));
       } else if (small && steps.step == int64_t{bytes}) {
@@ -282,7 +284,7 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
       } else if (small && steps.step != 0 && t_.gathers_small()) {
         load_small_apart(step, to, base, offset, steps, first);
       } else if (small) {
-        for (uint32_t i = 0; i < (steps.step == 0 ? 1 : lanes); ++i)  // the first is in all lanes
+        for (uint32_t i = 0; i < (steps.step == 0 ? 1 : lanes); ++i)  // the first lane is a splat
           load_small_lane(step, to, i, base, offset + rise(steps, first + i));
       } else if (steps.step == 0) {
         t_.load_splat(to, base, at, bytes);
@@ -301,8 +303,8 @@ void Emitter::load_from(const Step& step, const Reg& base, int64_t offset, const
   }
 }
 
-// Accesses that begin with one address in one block are checked together, before the first of them:
-// all of them run, or none. Where a branch leads around one, it is checked by itself.
+// Accesses in one basic block that start from one address are checked together, before the first of
+// them: either all run or none. An access that a branch can skip is checked by itself.
 void Emitter::find_groups() {
   group_of_.assign(plan_.steps.size(), 0);
   List<uint32_t> open;  // groups of this block
@@ -338,8 +340,8 @@ void Emitter::find_groups() {
   }
 }
 
-// The pointer that an address is made of, as far as one can tell; else the address itself. What
-// begins with one pointer mostly ends in one region.
+// The pointer that an address is computed from, if it can be found; otherwise the address itself.
+// Addresses from one pointer usually lie in one region.
 uint32_t Emitter::root_of(uint32_t variable, uint32_t depth) const {
   const Variable& v = plan_.variables[variable];
   const Step* step = v.home ? nullptr : values_[variable].made_by;
@@ -370,7 +372,8 @@ uint32_t Emitter::root_of(uint32_t variable, uint32_t depth) const {
   }
 }
 
-// Accesses to shared memory have one for all that reach as far, and so have those by one pointer.
+// Accesses to shared memory with the same extent share one reach, and so do accesses through one
+// pointer.
 Reach& Emitter::reach_of(const Step& step) {
   Reach at{static_cast<ptx::Space>(step.op.z), step.index, memory_bytes(step), changes_memory(step),
            is_behind_branch(step)};
@@ -418,8 +421,8 @@ const Emitter::ReachWords& Emitter::new_reach(uint32_t index) {
   return reach_words_[index] = {t_.new_word(), t_.new_word()};
 }
 
-// In a loop that lanes leave from the last one on, as at the end of an array: may those that have
-// left load from behind it?
+// In a loop that lanes leave from the last one on, as at the end of an array: may the lanes that
+// have left load past the end?
 bool Emitter::has_lanes_beyond(const Step& step, const Group& group) const {
   const Pattern2& steps = plan_.variables[*step.a].steps;
   const bool is_straight =
@@ -428,8 +431,8 @@ bool Emitter::has_lanes_beyond(const Step& step, const Group& group) const {
          steps.step > 0 && steps.step <= 64 && !is_own(static_cast<ptx::Space>(step.op.z));
 }
 
-// The lanes that run have to be inside; where they end, the others may read on as far as the page
-// of memory does, of which they want nothing.
+// The active lanes have to be inside. The others may read up to the end of the page in which the
+// memory ends; their values are unused.
 void Emitter::expect_active_inside(const Step& step, const Group& group, const ReachWords& reach,
                                    const Reg& address, const Reg& from) {
   constexpr uint32_t kPage = 12;
@@ -444,7 +447,7 @@ void Emitter::expect_active_inside(const Step& step, const Group& group, const R
   const Reg left = t_.word(), count = t_.word(), bits = t_.word();
   t_.constant_word(bits, 0);
   for (uint32_t s = 0; s < strips_; ++s) t_.mask_to_bits(bits, active_[s], s * t_.vector_lanes());
-  // Those that have left are the last ones: one more than the bits of the others is one bit.
+  // The lanes that have left are the last ones: the bits of the others plus 1 are one bit.
   t_.word_add(left, bits, 1);
   t_.word_binary(Does::And, Number::U64, bits, bits, left);
   t_.jump_if(bits, true, bail());
@@ -465,13 +468,13 @@ void Emitter::expect_active_inside(const Step& step, const Group& group, const R
   t_.release(mark);
 }
 
-// Checks all of its group, and says where the first lane's element is.
+// Checks the whole group, and returns the place of the first lane's element.
 Emitter::Placed Emitter::place_changing(const Step& step) {
   Group& group = group_of(step);
   const Variable& v = plan_.variables[*step.a];
   const int64_t least = range(v.steps).first;
   const bool own = is_own(static_cast<ptx::Space>(step.op.z));
-  // An address of this process, as long as nobody changes it.
+  // The address is an address of this process, and no later step changes it.
   const bool direct = !own && !group.narrow && v.kept != Kept::Splat;
   if (!group.is_checked) {
     group.is_checked = true;
@@ -487,7 +490,7 @@ Emitter::Placed Emitter::place_changing(const Step& step) {
       t_.word_add(address, base, group.first + least);
     }
     Reg from = address;
-    if (!own)  // which begins at 0
+    if (!own)  // own memory begins at 0
       t_.word_binary(Does::Sub, Number::U64, from = t_.word(), address, reach.begin);
     has_lanes_beyond(step, group) ? expect_active_inside(step, group, reach, address, from)
                                   : bail_if_above(from, reach.limit);

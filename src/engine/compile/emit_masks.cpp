@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a loop run whose lanes leave it one after the other? A mask has the lanes that still
-// run. The others compute along, but what they would write is not taken over, and what they would
-// load is replaced: lanes are so independent that nobody can tell. The loop ends when no lane runs.
+// How does a loop run whose lanes leave it at different times, or code whose lanes diverge? In a
+// loop, a mask has the lanes that still run. The others compute along, but their results are
+// discarded and their loads replaced; no other lane can observe this. The loop ends when no lane
+// runs.
 #include <cstddef>
 
 #include "engine/compile/emitter.h"
@@ -26,7 +27,7 @@ void Emitter::begin_masks() {
   t_.bits_to_masks(active_, own);
 }
 
-// The mask of lanes that have so many bytes.
+// The mask, for lanes of this size.
 Reg Emitter::active(uint32_t strip, uint32_t half, uint32_t bytes) {
   if (bytes == 4) return active_[strip];
   Reg wide = t_.vector();
@@ -34,7 +35,7 @@ Reg Emitter::active(uint32_t strip, uint32_t half, uint32_t bytes) {
   return wide;
 }
 
-// Takes over what the step has computed: for the lanes that run, or for those of the branch that
+// Merges the result of the step: for the lanes that run, or for the lanes under the branch that
 // became a mask.
 void Emitter::blend(const Step& step, uint32_t index) {
   const Variable& v = plan_.variables[index];
@@ -69,7 +70,7 @@ Reg Emitter::merged_mask(const Step& step, uint32_t strip) {
   return mask;
 }
 
-// The lanes that run the step, as masks of so many bytes each.
+// The lanes that run the step, as masks for lanes of this size.
 Reg Emitter::runs(const Step& step, uint32_t strip, uint32_t half, uint32_t bytes) {
   if (plan_.masked) return active(strip, half, bytes);
   const Reg narrow = merged_mask(step, strip);
@@ -89,8 +90,8 @@ void Emitter::jump_if_none(const Step& step, const Label& to) {
   t_.release(mark);
 }
 
-// Around the Ops of a branch that became a mask, if no lane wants them and they are not few, or
-// load from where perhaps nothing is: the place behind them.
+// Skips the Ops of a branch that became a mask if no lane needs them. Only if there are many, or if
+// they load from memory that may not exist.
 void Emitter::begin_merged(size_t first) {
   constexpr size_t kFewest = 8;
   const Step& step = plan_.steps[first];
@@ -116,8 +117,8 @@ void Emitter::end_merged(size_t next) {
   }
 }
 
-// The branch back at the end of the loop. A pass that takes very many rounds starts again in the
-// interpreter, which gives others their turn.
+// The branch back at the end of the loop. A pass with very many iterations starts again in the
+// interpreter, which gives other warps a turn.
 void Emitter::branch_masked(const Step& step) {
   const uint32_t target = flow_.index_of(step.op.target);
   for (uint32_t s = 0; s < strips_; ++s) {
@@ -140,11 +141,11 @@ void Emitter::branch_masked(const Step& step) {
   t_.bind(done);
 }
 
-// Where lanes go apart at branches, the ones that are lowest in the program run and the others wait
-// at the place that they go on at, as in the interpreter: it would store in the same order. A lane
-// that goes back, to before the phase, is the lowest; all leave then.
+// Where lanes diverge, the lanes at the lowest Op of the program run, and the others wait at the Op
+// where they continue. The interpreter uses the same order, so stores keep theirs. A lane that
+// branches back to before the phase is the lowest; all lanes exit then.
 
-// Branches lead to these places, and lanes that leave a loop wait behind it.
+// The Ops where lanes may wait: targets of branches, and the Ops after loops.
 bool Emitter::find_places() {
   if (!plan_.apart) return true;
   done_ = t_.label();
@@ -176,14 +177,14 @@ void Emitter::wait_at(uint32_t op, const Reg& lanes) {
   if (is_inside(op)) t_.word_binary(Does::Or, Number::U32, others_, others_, lanes);
 }
 
-// From the bits.
+// Makes the masks from the bits.
 void Emitter::make_active() {
   const Target::Mark mark = t_.mark();
   t_.bits_to_masks(active_, active_bits_);
   t_.release(mark);
 }
 
-// Lanes that come from above, and those that waited here, go on together.
+// Lanes that arrive from above and lanes that waited here continue together.
 void Emitter::arrive(uint32_t op) {
   const auto way = ways_.find(op);
   if (way == ways_.end()) return;
@@ -208,13 +209,13 @@ void Emitter::arrive(uint32_t op) {
   t_.release(mark);
 }
 
-// Where lanes may wait that run if none does here.
+// The next place with waiting lanes, if no lane runs here.
 Label Emitter::next_place(uint32_t op) const {
   const auto next = ways_.upper_bound(op);
   return next != ways_.end() && is_inside(next->first) ? next->second.empty : done_;
 }
 
-// Those of the lanes that run, as bits; not valid: all.
+// The running lanes that take the branch, as bits.
 Reg Emitter::taken_of(const Step& step) {
   if (step.meaning.does == Does::Branch) return active_bits_;
   const bool unless = step.meaning.does == Does::BranchUnless;
@@ -231,7 +232,7 @@ Reg Emitter::taken_of(const Step& step) {
   return taken;
 }
 
-// Those that the predicate says go on.
+// Keeps only the lanes that the predicate selects.
 void Emitter::keep_active(const Step& step, bool taken) {
   const bool inverse = (step.meaning.does == Does::BranchUnless) == taken;
   for (uint32_t s = 0; s < strips_; ++s) {
@@ -299,7 +300,7 @@ void Emitter::branch_apart(const Step& step) {
   target > step.index ? branch_ahead(step, target, taken) : branch_back(step, target, taken);
 }
 
-// What lanes may want, wherever they wait.
+// Every value that a waiting lane may need, wherever it waits.
 List<uint32_t> Emitter::written_home() const {
   List<uint32_t> out;
   for (const auto& [slot, index] : plan_.home) {
@@ -313,7 +314,7 @@ void Emitter::leave_apart(uint32_t target, bool backward) {
   leave_with(written_home(), {target, backward});
 }
 
-// Behind the last step: no lane is inside any more.
+// After the last step: no lane is left inside.
 void Emitter::finish_apart() {
   const Target::Mark mark = t_.mark();
   wait_at(plan_.phase.end, active_bits_);
@@ -323,7 +324,7 @@ void Emitter::finish_apart() {
   t_.release(mark);
 }
 
-// For the lanes that run alone: to others the slot is something else.
+// Writes only the lanes that run: for the others the slot holds another value.
 void Emitter::write_some(uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (v.in == Slot::Predicate) {
@@ -358,7 +359,7 @@ void Emitter::write_some(uint32_t index) {
   }
 }
 
-// Where some branch leads to: one that became a mask leads nowhere.
+// The targets of branches; a branch that became a mask has none.
 void Emitter::find_labels() {
   labels_.emplace(plan_.phase.begin, t_.label());
   for (const Step& step : plan_.steps) {
@@ -369,7 +370,7 @@ void Emitter::find_labels() {
   }
 }
 
-// The pass's own bits of the word.
+// Replaces the bits of this pass in the word.
 void Emitter::write_predicate(uint32_t index) {
   const Variable& v = plan_.variables[index];
   Reg word = t_.word(), bits = t_.word(), own = t_.word();

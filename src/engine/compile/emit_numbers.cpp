@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does arithmetic of f64, and of 8 and 16 bits, floats among them, become instructions? A strip
-// has two vectors of f64. NaNs from elsewhere would keep bits that depend on the CPU: where there
-// are any, the interpreter goes on (Variable::clean).
+// How does arithmetic of f64, of 8 and 16 bits, and of 16-bit floats become instructions? A strip
+// of f64 is two vectors. NaNs that arithmetic did not create would keep bits that depend on the
+// CPU: if there are any, the interpreter continues (Variable::clean).
 #include <algorithm>
 #include <cstddef>
 
@@ -15,7 +15,7 @@ bool is_wide_nan(uint64_t bits) { return bits << 1 > uint64_t{0x7ff0} << 49; }
 
 }  // namespace
 
-// Goes to `otherwise` if a lane that runs has a NaN in one of these.
+// Jumps to `otherwise` if an active lane has a NaN in one of these values.
 void Emitter::expect_numbers(const List<uint32_t>& all, const Label& otherwise) {
   const Target::Mark mark = t_.mark();
   Reg some = t_.vector();
@@ -40,7 +40,7 @@ void Emitter::expect_numbers(const List<uint32_t>& all, const Label& otherwise) 
   t_.release(mark);
 }
 
-// An input that is read now; nothing has been stored before the first Op.
+// Checks an input where it is read; nothing has been stored before the first Op.
 void Emitter::expect_number(uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (!v.clean || !v.counted || v.bytes != 8) return;
@@ -49,7 +49,7 @@ void Emitter::expect_number(uint32_t index) {
   expect_numbers({index}, now_ ? bail() : bail_);
 }
 
-// The operands of f64 arithmetic that may have NaNs of their own.
+// Checks the operands of f64 arithmetic that may have other NaNs.
 void Emitter::expect_operands(const Step& step) {
   List<uint32_t> unknown;
   for (const auto& from : {step.a, step.b, step.c}) {
@@ -58,11 +58,11 @@ void Emitter::expect_operands(const Step& step) {
   }
   if (unknown.empty()) return;
   expect_numbers(unknown, bail());
-  // What ends with its block is written once.
+  // A value that ends with its block is written only once.
   for (uint32_t index : unknown) values_[index].checked = !plan_.variables[index].home;
 }
 
-// Between f64 and what has 32 bits.
+// Between f64 and types of 32 bits.
 bool Emitter::convert_wide(const Step& step, uint32_t s) {
   const Meaning& m = step.meaning;
   const Kept kept = plan_.variables[*step.d].kept;
@@ -82,7 +82,7 @@ bool Emitter::convert_wide(const Step& step, uint32_t s) {
   return done;
 }
 
-// A value of 64 bits, or its parts, in one strip.
+// A 64-bit value, or its halves, in one strip.
 bool Emitter::wide_float(const Step& step, uint32_t s) {
   const Meaning& m = step.meaning;
   const Variable& d = plan_.variables[*step.d];
@@ -103,8 +103,9 @@ bool Emitter::wide_float(const Step& step, uint32_t s) {
   return true;
 }
 
-// f32 by way of f64, which has no subnormals of f32: 53 bits are enough for a product to be exact,
-// and for a quotient or a root to be rounded once; a fused sum is rounded to odd (see below).
+// f32 computed in f64, in which no f32 number is subnormal. 53 bits are enough for a product to be
+// exact, and for a quotient or a root to be rounded once; a fused sum is rounded to odd (see
+// below).
 bool Emitter::by_way_of_double(Does does, const Reg& to, const std::array<Reg, 3>& from,
                                uint32_t operands) {
   constexpr Number kType = Number::F64;
@@ -136,7 +137,7 @@ bool Emitter::by_way_of_double(Does does, const Reg& to, const std::array<Reg, 3
   return t_.from_double(Number::F32, to, halves[0], halves[1]);
 }
 
-// As sum_to_odd(), of a product that is exact.
+// Like sum_to_odd(), for a product that is exact.
 void Emitter::wide_sum_to_odd(const Reg& to, const Reg& product, const Reg& addend) {
   constexpr Number kType = Number::F64;
   const Reg sum = t_.vector(), seen = t_.vector(), error = t_.vector(), zero = t_.vector();
@@ -157,12 +158,12 @@ void Emitter::wide_sum_to_odd(const Reg& to, const Reg& product, const Reg& adde
   t_.binary(Does::Or, Number::U64, to, to, lost);
 }
 
-// Floats of 16 bits, by way of f32: 24 bits are enough for sums and products of 11 to be rounded
-// once. Of a fused sum the product is exact, and its sum is rounded to odd: where something is
-// lost, the last bit is set, so that the second rounding knows of it.
+// Floats of 16 bits are computed in f32: 24 bits are enough for sums and products of 11 bits to be
+// rounded once. In a fused multiply-add the product is exact, and the sum is rounded to odd: if
+// bits are lost, the last bit is set, so that the second rounding takes them into account.
 
-// A product of bf16 need not be exact where it is very small or large: then the interpreter goes
-// on, if the second rounding would be in doubt.
+// A product of bf16 may be inexact if it is very small or large. If this could affect the second
+// rounding, the interpreter continues.
 void Emitter::sum_to_odd(const Step& step, uint32_t s, const Reg& to,
                          const std::array<Reg, 3>& from) {
   constexpr Number kType = Number::F32;
@@ -180,8 +181,8 @@ void Emitter::sum_to_odd(const Step& step, uint32_t s, const Reg& to,
   t_.binary(Does::Add, kType, error, error, seen);
   const Reg lost = t_.vector();
   t_.constant(lost, 0, 4);
-  t_.compare(Comparison::Ne, kType, lost, error, lost);  // of infinity: a NaN, and nothing is lost
-  // Toward zero where the sum was rounded away from it, and then to odd.
+  t_.compare(Comparison::Ne, kType, lost, error, lost);  // infinity: a NaN, and nothing is lost
+  // Toward zero if the sum was rounded away from it, and then to odd.
   t_.binary(Does::Xor, Number::U32, error, error, sum);
   t_.shift(Does::ShiftRight, Number::S32, error, error, 31);
   t_.binary(Does::And, Number::U32, error, error, lost);
@@ -189,7 +190,7 @@ void Emitter::sum_to_odd(const Step& step, uint32_t s, const Reg& to,
   t_.binary(Does::Add, Number::U32, to, sum, error);
   t_.binary(Does::Or, Number::U32, to, to, lost);
   if (small == Small::F16 || small == Small::F16x2) return;
-  // In doubt: half of a unit, of a product that is not well between the least and the most.
+  // In doubt: the sum is exactly half a unit, and the product is near the ends of the range.
   const Reg half = t_.vector(), low = t_.vector();
   t_.shift(Does::ShiftLeft, Number::U32, half, sum, 16);
   t_.constant(low, 0x80000000u, 4);
@@ -233,7 +234,7 @@ bool Emitter::small_float(const Step& step, uint32_t s) {
   if (m.type == Number::F32) {
     t_.unpack(small, 0, to, bits_of(*step.a, s, 0));
     if (!d.lazy || to_word) t_.canonicalize(to, nan());
-  } else if (converts && is_pair(small)) {  // of two numbers: the second is the low one
+  } else if (converts && is_pair(small)) {  // the second of two numbers is the low one
     const Small one = small == Small::F16x2 ? Small::F16 : Small::Bf16;
     const Reg high = t_.vector(), low = t_.vector();
     t_.pack(one, high, {vector_of(*step.a, s, 0), Reg()});
@@ -255,15 +256,14 @@ bool Emitter::small_float(const Step& step, uint32_t s) {
   return done;
 }
 
-// The low bits of an integer, with its sign above them.
+// The low bits of an integer, sign-extended or zero-extended.
 void Emitter::extend(const Reg& to, const Reg& from, uint32_t bits, bool is_signed) {
   if (bits >= 32) return t_.copy(to, from);
   t_.shift(Does::ShiftLeft, Number::U32, to, from, 32 - bits);
   t_.shift(Does::ShiftRight, is_signed ? Number::S32 : Number::U32, to, to, 32 - bits);
 }
 
-// An integer of up to 32 bits: of another one, or of f32, where it is the nearest there is, and 0
-// for a NaN.
+// An integer of up to 32 bits, from another integer or from f32: saturates, and a NaN becomes 0.
 bool Emitter::converted(const Step& step, uint32_t s) {
   const Meaning& m = step.meaning;
   const WideParts how = WideParts::of(step.op.imm);
@@ -296,17 +296,17 @@ bool Emitter::converted(const Step& step, uint32_t s) {
   return done;
 }
 
-// Values of 8 and 16 bits: each has a lane of 32 bits whose upper half is zero, so that operations
-// of 32 bits serve them; what may reach into the upper half is cut off behind it, and where the
-// sign counts, it is spread first.
+// Values of 8 and 16 bits have a 32-bit lane whose upper half is zero, so that 32-bit operations
+// work on them. Bits that an operation may set in the upper half are cleared after it, and values
+// are sign-extended first where the sign matters.
 
-// From the frame; all lanes are in one pass.
+// Reads from the frame; all lanes are in one pass.
 void Emitter::read_small(uint32_t index) {
   for (uint32_t s = 0; s < strips_; ++s)
     t_.load_small(place_of(index, s, 0), registers_, frame_place(index, s), Number::U16);
 }
 
-// `one`: if it is valid, for all strips.
+// If `one` is valid, it is the value of all strips.
 void Emitter::write_small(uint32_t index, const Reg& one) {
   for (uint32_t s = 0; s < strips_; ++s) {
     const Target::Mark mark = t_.mark();
@@ -316,7 +316,7 @@ void Emitter::write_small(uint32_t index, const Reg& one) {
   }
 }
 
-// The bits of a register of this type, and zeros above them.
+// Clears the bits above a register of this type.
 void Emitter::keep_low(const Reg& reg, Number type) {
   if (!is_small(type)) return;
   const Target::Mark mark = t_.mark();
@@ -326,7 +326,7 @@ void Emitter::keep_low(const Reg& reg, Number type) {
   t_.release(mark);
 }
 
-// mov.b64 {low, high} and the like, both ways.
+// mov.b64 {low, high} and similar, in both directions.
 bool Emitter::on_parts(const Step& step) {
   const bool joins = step.writes.size() == 1,
              wide = (joins ? step.meaning.type : step.meaning.from) == Number::U64;
@@ -364,7 +364,7 @@ bool Emitter::on_parts(const Step& step) {
   return true;
 }
 
-// As a number of 32 bits.
+// As a 32-bit number.
 Reg Emitter::signed_of(uint32_t index, Number type, uint32_t s) {
   Reg value = bits_of(index, s, 0);
   if (type != Number::S16) return value;
@@ -390,7 +390,7 @@ bool Emitter::small_arithmetic(const Step& step, uint32_t s, const Reg& to) {
   return t_.ternary(does, type, to, a, b, signed_of(*step.c, m.from, s));
 }
 
-// 16 bits become 64, or the other way.
+// 16 bits to 64 bits, and 64 to 16.
 bool Emitter::convert_small_wide(const Step& step, uint32_t s) {
   const Meaning& m = step.meaning;
   if (m.does != Does::Convert) return false;
@@ -444,7 +444,7 @@ bool Emitter::small_step(const Step& step, uint32_t s) {
   return done;
 }
 
-// A value of 8 or 16 bits from a lane that has 32 of memory.
+// Cuts a value of 8 or 16 bits out of a lane with 32 bits of memory.
 void Emitter::cut_small(const Step& step, const Reg& reg) {
   const Number from = step.meaning.from;
   const uint32_t above = 32 - bytes_of(from) * 8;
@@ -454,8 +454,8 @@ void Emitter::cut_small(const Step& step, const Reg& reg) {
   keep_low(reg, step.meaning.type);
 }
 
-// A strip, from places for each lane: as bytes or halves that are widened together. False: this CPU
-// has no such operation.
+// Loads a strip from one place per lane, as bytes or halfwords that are widened together. Returns
+// false if this CPU has no such operation.
 template <class Place>
 bool Emitter::load_small_lanes(const Step& step, const Reg& to, const Place& place) {
   const Target::Mark mark = t_.mark();
@@ -482,7 +482,7 @@ bool Emitter::load_small_apart(const Step& step, const Reg& to, const Reg& base,
   });
 }
 
-// Their addresses are in memory (Pass::scratch), so that each is one load.
+// The addresses are in memory (Pass::scratch), so each is one load.
 bool Emitter::load_small_aside(const Step& step, const Reg& to, uint32_t strip) {
   return load_small_lanes(step, to, [&](uint32_t lane) {
     const Reg address = t_.word();
@@ -494,7 +494,7 @@ bool Emitter::load_small_aside(const Step& step, const Reg& to, uint32_t strip) 
   });
 }
 
-// One lane of a strip; the first comes first.
+// Loads one lane of a strip; the first lane must be loaded first.
 void Emitter::load_small_lane(const Step& step, const Reg& to, uint32_t lane, const Reg& base,
                               int64_t offset) {
   const Target::Mark mark = t_.mark();

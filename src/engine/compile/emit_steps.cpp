@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does each step of a plan become instructions, however its values are kept?
+// How does each step of a plan become instructions, for every way of keeping its values?
 #include <bit>
 
 #include "engine/compile/emitter.h"
 
 namespace kiln::engine {
 
-// Of base and step that vectors are made of, where it is computed: all uses of it come behind.
+// If vectors are made from base and step, broadcasts the base where it is computed; all uses come
+// later.
 void Emitter::splat_base(uint32_t index) {
   const Variable& v = plan_.variables[index];
   Value& value = values_[index];
-  // The next warp has another one.
+  // The next warp has another base.
   const bool stays = v.home ? !v.written && !out_->goes_on : true;
   if (v.kept != Kept::Steps || !value.is_read_as_vector || !stays || !t_.adds_steps()) return;
   value.splat = t_.new_vector();
@@ -43,6 +44,11 @@ bool Emitter::one(const Step& step) {
   }
   const Variable& d = plan_.variables[*step.d];
   if (d.in == Slot::Predicate && d.kept == Kept::Vector) return on_predicates(step);
+  if (plan_.alone && step.meaning.does == Does::Compare) return compare_alone(step);
+  if (plan_.alone && d.kept == Kept::Word && is_small_step(step)) {
+    if (small_alone(step)) return true;
+    if (step.meaning.does == Does::Small) return false;
+  }
   if (d.kept == Kept::Steps) return on_steps(step);
   const auto has_steps = [&](const std::optional<uint32_t>& from) {
     return from && plan_.variables[*from].kept == Kept::Steps;
@@ -51,7 +57,7 @@ bool Emitter::one(const Step& step) {
     compare_ends(step);
     return true;
   }
-  // What has no instructions on general registers is done in a lane.
+  // Operations without instructions on general registers are done in one lane of a vector.
   const Does does = step.meaning.does;
   if (d.kept == Kept::Word && has_steps(step.a) &&
       (does == Does::Divide || does == Does::ShiftRight))
@@ -59,7 +65,8 @@ bool Emitter::one(const Step& step) {
   const bool real = is_real(step.meaning.type) || is_real(step.meaning.from) ||
                     does == Does::Small || does == Does::Divide || does == Does::Remainder ||
                     does == Does::MulHigh || does == Does::Absolute || is_on_bits(does) ||
-                    does == Does::Cast || does == Does::Whole;
+                    does == Does::Cast || does == Does::Whole || does == Does::FunnelLeft ||
+                    does == Does::FunnelRight;
   const bool moves = step.meaning.does == Does::Copy || step.meaning.does == Does::Spread ||
                      step.meaning.does == Does::Select;
   const bool is_small =
@@ -115,9 +122,6 @@ bool Emitter::on_words(const Step& step) {
         t_.word_binary(Does::Add, Number::U64, d, x, word_of(*step.c));
       return true;
     }
-    case Does::FunnelLeft:
-    case Does::FunnelRight:
-      return false;
     case Does::Mad: {
       Reg product = t_.word();
       t_.word_binary(Does::Mul, m.type, product, a, b);
@@ -129,7 +133,8 @@ bool Emitter::on_words(const Step& step) {
   }
 }
 
-// A value of 32 bits becomes one of 64 lane by lane; base and step do so only where no lane wraps.
+// A 32-bit value is extended to 64 bits lane by lane; base and step can be extended only if no lane
+// wraps.
 void Emitter::check_widening(const Step& step, bool is_signed) {
   const auto has_steps = [&](const std::optional<uint32_t>& from) {
     return from && plan_.variables[*from].kept == Kept::Steps;
@@ -140,8 +145,8 @@ void Emitter::check_widening(const Step& step, bool is_signed) {
     ends_of(*step.b, is_signed);
 }
 
-// The least and the most of a value of 32 bits, of which no lane wraps around; of all warps that
-// the code goes on as, where it says so.
+// The lowest and the highest lane of a 32-bit value, after a check that no lane wraps around; with
+// `of_all_warps`, over all warps that the code continues with.
 Emitter::Ends Emitter::ends_of(uint32_t index, bool is_signed, bool of_all_warps) {
   const Pattern2& steps = plan_.variables[index].steps;
   const auto [low, high] = range(steps);
@@ -166,7 +171,7 @@ Emitter::Ends Emitter::ends_of(uint32_t index, bool is_signed, bool of_all_warps
   return {least, end(high, each > 0)};
 }
 
-// All lanes agree if the least and the most do.
+// All lanes agree if the lowest and the highest do.
 void Emitter::compare_ends(const Step& step) {
   const Meaning& m = step.meaning;
   const bool is_signed = m.type == Number::S32;
@@ -197,7 +202,7 @@ bool Emitter::on_steps(const Step& step) {
   return t_.word_binary(m.does, m.type, result(*step.d, 0, 0), word_of(*step.a), word_of(*step.b));
 }
 
-// A value without signaling NaNs.
+// The value without signaling NaNs.
 Reg Emitter::quieted(const Reg& reg) {
   Reg clean = t_.vector();
   t_.copy(clean, reg);
@@ -205,15 +210,17 @@ Reg Emitter::quieted(const Reg& reg) {
   return clean;
 }
 
-// An Op that has no instructions here: its operands go to where its handler reads them.
+// Calls the handler of an Op that has no instructions here: the operands go where the handler reads
+// them.
 bool Emitter::call_handler(const Step& step) {
+  if (plan_.alone) return false;  // see call_alone()
   for (const auto& from : {step.a, step.b, step.c}) {
     if (from) put_in_frame(*from);
   }
   const Variable& d = plan_.variables[*step.d];
   const Op* op = &flow_.program().ops[step.index];
   uint32_t slot = d.slot;
-  if ((plan_.masked || step.under) && d.in != Slot::Scalar) {  // others have something else there
+  if ((plan_.masked || step.under) && d.in != Slot::Scalar) {  // others have another value
     out_->calls.push_back(std::make_unique<Op>(*op));
     out_->calls.back()->d = slot = kScratch;
     op = out_->calls.back().get();
@@ -282,7 +289,7 @@ bool Emitter::on_vectors(const Step& step) {
   return true;
 }
 
-// A word that all strips read as a vector is made one once, until the step ends.
+// Broadcasts words that all strips read as a vector once, until the end of the step.
 List<uint32_t> Emitter::spread_words(const Step& step) {
   List<uint32_t> out;
   if (strip_count(*step.d) == 1) return out;
@@ -299,7 +306,7 @@ List<uint32_t> Emitter::spread_words(const Step& step) {
   return out;
 }
 
-// What is subnormal as zero, unless there is no such lane.
+// Flushes subnormal values to zero, unless no lane can have one.
 Reg Emitter::flushed_of(uint32_t index, uint32_t s) {
   const Variable& v = plan_.variables[index];
   const Reg reg = vector_of(index, s, 0);
@@ -319,7 +326,7 @@ bool Emitter::float_step(const Step& step, uint32_t s, const Reg& to) {
   const bool flushes = m.floats.flushes || (rounds && step.op.x);
   const bool saturates = m.floats.saturates || (rounds && step.op.y);
   const bool picks = (does == Does::Min || does == Does::Max) && t_.needs_quiet_operands();
-  // A power of what is subnormal is 1 anyway.
+  // A power of a subnormal number is 1 anyway.
   const bool flushes_operands = flushes && does != Does::PowerOfTwo;
   const auto operand = [&](const std::optional<uint32_t>& from) {
     const Reg reg = flushes_operands ? flushed_of(*from, s) : vector_of(*from, s, 0);
@@ -391,7 +398,7 @@ bool Emitter::vector_step(const Step& step, uint32_t s) {
   return done;
 }
 
-// Most often of an index and the bytes of an element.
+// Usually an index times the size of an element.
 void Emitter::mul_wide(const Step& step, uint32_t s, uint32_t h, const Reg& to) {
   const bool is_signed = step.meaning.from == Number::S32;
   const Variable& b = plan_.variables[*step.b];
@@ -466,8 +473,11 @@ bool Emitter::wide_step(const Step& step, uint32_t s) {
 }
 
 bool Emitter::compare(const Step& step, uint32_t s) {
+  return compare_to(step, s, result(*step.d, s, 0));
+}
+
+bool Emitter::compare_to(const Step& step, uint32_t s, const Reg& to) {
   const Meaning& m = step.meaning;
-  const Reg to = result(*step.d, s, 0);
   if (is_small(m.type)) {
     t_.compare(m.comparison, Number::S32, to, signed_of(*step.a, m.type, s),
                signed_of(*step.b, m.type, s));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are stores compiled? Neighbouring ones are checked before the first of them writes. A store
-// that a branch leads around is for some lanes: in shared memory, which only this thread touches,
-// the others' bytes are written back as they were; elsewhere lanes store one by one.
+// How are stores compiled? Consecutive stores are checked before the first of them writes. A store
+// that a branch can skip is for some lanes only: in shared memory, which only this thread accesses,
+// the bytes of the other lanes are written back unchanged; elsewhere the lanes store one by one.
 #include <algorithm>
 #include <cstddef>
 
@@ -21,7 +21,7 @@ bool Emitter::place_store(const Step& step, Where* where) {
     return true;
   }
   if (step.place.of == Place::Of::Header) return false;
-  if (!is_checked_at_once(step) && is_narrow(step)) {
+  if (!is_checked_at_once(step) && is_narrow(step) && !is_change_called(step)) {
     check_narrow(step);
     where->base = reach_words(step).begin;
     for (uint32_t s = 0; s < strips_; ++s)
@@ -34,7 +34,7 @@ bool Emitter::place_store(const Step& step, Where* where) {
   }
   const Placed at = place_changing(step);
   Reg first = at.base;
-  if (at.offset != step.op.imm) {  // by as much for all of the group
+  if (at.offset != step.op.imm) {  // the same distance for the whole group
     Reg& common = group_of(step).stored_from;
     if (!common.isValid()) t_.word_add(common = t_.new_word(), at.base, at.offset - step.op.imm);
     first = common;
@@ -43,7 +43,7 @@ bool Emitter::place_store(const Step& step, Where* where) {
   return true;
 }
 
-// Each lane's local memory is behind the one's before it.
+// The local memory of each lane follows that of the lane before it.
 void Emitter::add_lanes(const List<Reg>& distances) {
   const uint32_t in_vector = t_.vector_lanes() / 2;
   const auto stride = int64_t{plan_.local_stride};
@@ -63,18 +63,18 @@ void Emitter::add_lanes(const List<Reg>& distances) {
   }
 }
 
-// How far the lanes' places are apart, of an address that is one or rises by a step.
+// The distance from lane to lane, for an address that is uniform or rises by a step.
 Pattern2 Emitter::steps_of(const Step& step) const {
   auto prepared = prepared_of_.find(step.index);
   if (prepared != prepared_of_.end()) return out_->prepared[prepared->second].steps;
   Pattern2 out = plan_.variables[*step.a].steps;
-  if (!is_local(step)) return out;
+  if (!is_local(step) || plan_.alone) return out;
   out.step += plan_.local_stride;
   out.row_step += int64_t{plan_.local_stride} * plan_.row_lanes;
   return out;
 }
 
-// The lanes of a strip that store; nothing: all.
+// The lanes of a strip that store; no value: all.
 std::optional<Reg> Emitter::mask_of(const Step& step, uint32_t strip) {
   const bool has_under = step.under && plan_.variables[*step.under].kept != Kept::Word;
   if (!has_under) return plan_.apart ? std::optional(active_[strip]) : std::nullopt;
@@ -108,8 +108,9 @@ void Emitter::store_lane(const Step& step, uint32_t lane, const Reg& base, int64
   t_.release(temporaries);
 }
 
-// To memory that no other thread touches, for the lanes that a mask does not have: the others store
-// what is there already, and no mask of them has to be made. False: it cannot be done so.
+// Stores the lanes that are not in a mask, to memory that no other thread accesses. The other lanes
+// store what is there already, so the mask need not be inverted. Returns false if this is not
+// possible.
 bool Emitter::store_others(const Step& step, uint32_t strip, const Reg& base,
                            const Pattern2& steps) {
   const bool has_under = step.under && plan_.variables[*step.under].kept != Kept::Word;
@@ -129,11 +130,15 @@ bool Emitter::store_others(const Step& step, uint32_t strip, const Reg& base,
   return t_.store_apart(all, base, offset, steps.step, 4);
 }
 
-// In the order of the lanes: where several write to one place, the last one's value stays.
+// Stores in lane order: if several lanes write to one place, the last one wins.
 void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
                           const Pattern2& steps) {
   const uint32_t bytes = memory_bytes(step), lanes = t_.vector_lanes();
   const bool small = bytes < 4;
+  if (plan_.alone) {
+    t_.store_word(word_of(*step.b), base, step.op.imm, bytes);
+    return;
+  }
   if (store_others(step, strip, base, steps)) return;
   const std::optional<Reg> mask = mask_of(step, strip);
   const bool is_shared = is_own(static_cast<ptx::Space>(step.op.z)) && !small;
@@ -192,7 +197,7 @@ void Emitter::store_strip(const Step& step, uint32_t strip, const Reg& base,
   }
 }
 
-// To memory that the code finds by the number of a lane.
+// Writes to memory that the code indexes by lane.
 void Emitter::put_aside(const List<Reg>& vectors, int64_t at) {
   for (size_t i = 0; i < vectors.size(); ++i)
     t_.store(vectors[i], t_.pass(), at + static_cast<int64_t>(i) * vector_bytes());
@@ -210,7 +215,7 @@ void Emitter::put_values_aside(uint32_t variable) {
   }
 }
 
-// All lanes in their order, by a loop: the code of 32 would take long to make. Four a round.
+// A loop over all lanes, in order and four at a time: code for 32 lanes would take long to make.
 template <class Body>
 void Emitter::for_each_lane(const Body& body) {
   constexpr uint32_t kAtOnce = 4;
@@ -228,7 +233,7 @@ void Emitter::for_each_lane(const Body& body) {
   t_.jump_if(left, true, again);
 }
 
-// What was put aside for a lane.
+// The address that was put aside for a lane.
 Reg Emitter::address_aside(const Where& where, const Reg& lane, uint32_t behind) {
   const uint32_t bytes = where.base.isValid() ? 4 : 8;
   Reg address = t_.word();
@@ -236,7 +241,7 @@ Reg Emitter::address_aside(const Where& where, const Reg& lane, uint32_t behind)
   return address;
 }
 
-// One for each lane, in their order.
+// One store per lane, in lane order.
 void Emitter::store_scattered(const Step& step, const Where& where) {
   const uint32_t bytes = memory_bytes(step), kept_bytes = lane_bytes(bytes);
   put_aside(where.all, kAside);
@@ -289,10 +294,15 @@ void Emitter::store_at(const Step& step, const Where& where) {
   t_.bind(around);
 }
 
-// Lane after lane: several may change one place. Its memory is touched by one thread alone.
+// Lane by lane, because several lanes may change one place. Only one thread accesses this memory.
 bool Emitter::atomic(const Step& step) {
   Where where;
   if (!place_store(step, &where)) return false;
+  if (is_change_called(step)) {
+    change_by_call(step, where);
+    has_stored_ = true;
+    return true;
+  }
   if (where.is_scattered()) {
     count_in(step, where);
     has_stored_ = true;
@@ -328,7 +338,58 @@ bool Emitter::atomic(const Step& step) {
   return true;
 }
 
-// The same at an address for each lane.
+// All lanes get their address, whether it is one for all, rises by a step or is their own.
+void Emitter::put_places_aside(const Step& step, const Where& where) {
+  if (where.is_scattered()) return put_aside(where.all, kAside);
+  const Pattern2 steps = steps_of(step);
+  const uint32_t in_vector = t_.vector_lanes() / 2;
+  for (uint32_t i = 0; i < strips_ * 2; ++i) {
+    const Target::Mark mark = t_.mark();
+    Reg first = t_.word(), all = t_.vector(), rises = t_.vector();
+    t_.word_add(first, where.all[0], step.op.imm + rise(steps, i * in_vector));
+    t_.splat(all, first, 8);
+    t_.steps(rises, static_cast<uint64_t>(steps.step), 8);
+    t_.binary(Does::Add, Number::U64, all, all, rises);
+    t_.store(all, t_.pass(), kAside + int64_t{i} * vector_bytes());
+    t_.release(mark);
+  }
+}
+
+// Other threads may access this memory, or the operation has no instruction: a function does it for
+// all lanes, with what is put aside for it.
+void Emitter::change_by_call(const Step& step, const Where& where) {
+  const Label around = t_.label();
+  if (step.under && plan_.variables[*step.under].kept == Kept::Word)
+    t_.jump_if(word_of(*step.under), step.under_not, around);
+  put_places_aside(step, where);
+  put_values_aside(*step.b);
+  const Target::Mark temporaries = t_.mark();
+  Reg bits = t_.word(), warp = t_.word(), aside = t_.word();
+  t_.constant_word(bits, kFullMask);
+  for (uint32_t s = 0; s < strips_; ++s) {
+    const Target::Mark mark = t_.mark();
+    const std::optional<Reg> mask = mask_of(step, s);
+    if (mask && s == 0) t_.constant_word(bits, 0);
+    if (mask) t_.mask_to_bits(bits, *mask, s * t_.vector_lanes());
+    t_.release(mark);
+  }
+  t_.load_word(warp, t_.pass(), offsetof(Pass, warp), 8);
+  t_.store_word(warp, t_.pass(), offsetof(Pass, aside_warp), 8);
+  t_.store_word(bits, t_.pass(), offsetof(Pass, aside_mask), 4);
+  t_.word_add(aside, t_.pass(), kAside);
+  t_.call(reinterpret_cast<const void*>(step.meaning.change), aside,
+          &flow_.program().ops[step.index]);
+  t_.release(temporaries);
+  if (step.d) {
+    const uint32_t halves = halves_of(plan_.variables[*step.d].bytes);
+    for (uint32_t i = 0; i < strips_ * halves; ++i)
+      t_.load(result(*step.d, i / halves, i % halves), t_.pass(),
+              kAside + kScratchResults + int64_t{i} * vector_bytes());
+  }
+  t_.bind(around);
+}
+
+// The same for one address per lane.
 void Emitter::count_in(const Step& step, const Where& where) {
   const bool is_word = plan_.variables[*step.b].kept == Kept::Word;
   put_aside(where.all, kAside);
@@ -356,8 +417,8 @@ void Emitter::count_in(const Step& step, const Where& where) {
             kAside + kScratchResults + int64_t{s} * vector_bytes());
 }
 
-// A table of constants in local memory is written byte by byte: neighbours become one store.
-// Returns the step behind those that were stored; `first`: none was.
+// A table of constants in local memory is written byte by byte: merges neighbours into one store.
+// Returns the step after those that were stored, or `first` if there are none.
 size_t Emitter::store_constants(size_t first, size_t end, const Reg& base) {
   const Step& begin = plan_.steps[first];
   uint64_t bits = 0;
@@ -385,7 +446,7 @@ size_t Emitter::store_constants(size_t first, size_t end, const Reg& base) {
   return behind;
 }
 
-// st.v2, st.v4 and the like, whose checks are done. Returns the step behind them, or this one.
+// st.v2, st.v4 and similar, after their checks. Returns the step after them, or `first`.
 size_t Emitter::store_neighbours(size_t first, size_t end, const Reg& base) {
   const Step& step = plan_.steps[first];
   const Pattern2 steps = steps_of(step);
@@ -402,8 +463,8 @@ size_t Emitter::store_neighbours(size_t first, size_t end, const Reg& base) {
   return first + count;
 }
 
-// Returns the step behind the stores that begin here; this one: some cannot be compiled. If a check
-// fails, none of them has stored, and the interpreter goes on at the first.
+// Emits the stores that begin here. Returns the step after them, or `first` if one cannot be
+// compiled. If a check fails, none of them has stored, and the interpreter continues at the first.
 size_t Emitter::store_from(size_t first) {
   size_t end = first;
   List<Where> all;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does code for one warp go on as the next ones of its block? Where a phase is all that a warp
-// runs, and begins with scalars and with values of base and step alone, the next warp's values are
-// these with another base: one addition for each, where leaving the code and entering it again
+// How does code for one warp continue with the next warps of its block? If a phase is all that a
+// warp runs, and its inputs are only scalars and base and step, the values of the next warp differ
+// only in the base. This is one addition per value, while leaving the code and entering it again
 // would cost more than a short kernel computes. The memory of all these warps is checked at once.
 // And how do the lanes of a warp exchange values, or vote?
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace kiln::engine {
 
 bool Emitter::is_end(uint32_t op) const { return flow_.is_end(op); }
 
-// What values of base and step rise by from one warp to the next, as advance.h has it.
+// How much base and step rises from one warp to the next, as in advance.h.
 int64_t Emitter::warp_rise(const Pattern2& steps, int64_t warp_step) const {
   if (plan_.header_rows == kWarpSize) return warp_step;
   return flow_.program().narrow_rows ? steps.row_step * int64_t{kWarpSize / plan_.row_lanes}
@@ -38,8 +38,8 @@ bool Emitter::may_go_on() const {
   });
 }
 
-// Is it a comparison that all warps share, where their least and their most lanes agree, or made of
-// such ones?
+// Is this a comparison with the same result in all warps, because the lowest and the highest lane
+// of all of them agree? Or is it computed from such comparisons?
 bool Emitter::holds_for_all(const Step& step) const {
   if (!step.d || plan_.variables[*step.d].kept != Kept::Word) return false;
   const auto is_common = [&](const std::optional<uint32_t>& index) {
@@ -64,8 +64,8 @@ bool Emitter::holds_for_all(const Step& step) const {
   }
 }
 
-// At the border of an image a branch is decided by such comparisons: once for a block, so that its
-// warps compute and do no more.
+// At the border of an image such comparisons decide a branch. They are done once per block, so that
+// its warps only compute.
 bool Emitter::write_common() {
   ListedMap<uint32_t, uint32_t> written;
   for (const Step& step : plan_.steps) {
@@ -82,7 +82,7 @@ bool Emitter::write_common() {
   return true;
 }
 
-// And not only by what all warps share.
+// Does code that runs for each warp read the variable?
 bool Emitter::is_read_by_each_warp(uint32_t index) const {
   return std::any_of(plan_.steps.begin(), plan_.steps.end(), [&](const Step& step) {
     if (step.d && common_.count(*step.d)) return false;
@@ -137,7 +137,7 @@ void Emitter::vote(const Step& step) {
       t_.constant_word(other, 0);
       t_.word_compare(Comparison::Ne, Number::U32, one, votes, other);
       break;
-    case Vote::Uniform:  // none or all: one more is at most 1
+    case Vote::Uniform:  // none or all: adding 1 gives at most 1
       t_.word_add(votes, votes, 1);
       t_.word_extend(false, votes, votes);
       t_.constant_word(other, 1);
@@ -149,7 +149,8 @@ void Emitter::vote(const Step& step) {
   for (uint32_t s = 0; !is_word && s < strips_; ++s) t_.splat(result(to, s, 0), one, 4);
 }
 
-// Every lane from the one whose number differs in some bits: within the vectors, and between them.
+// Each lane reads the lane whose number differs in these bits: within the vectors, and between
+// them.
 List<Reg> Emitter::exchange_bits(const Step& step, uint32_t bits) {
   const uint32_t lanes = t_.vector_lanes(), from = step.reads[0], to = step.writes[0];
   List<Reg> moved;
@@ -161,12 +162,13 @@ List<Reg> Emitter::exchange_bits(const Step& step, uint32_t bits) {
   return moved;
 }
 
-// Every lane from any other. Each vector is brought to the order of the one that it goes to, which
-// is the same for all of them in a shuffle up or down, and the lanes of several are joined.
+// Each lane reads any other lane. Permutes each source vector into the order of its destination,
+// which is the same for all vectors of a shuffle up or down, and joins the lanes of several
+// sources.
 List<Reg> Emitter::exchange_any(const Step& step) {
   const uint32_t lanes = t_.vector_lanes(), from = step.reads[0], to = step.writes[0];
   const Step::Exchange& how = *step.exchange;
-  // By the numbers of the lanes, four bits each.
+  // By lane numbers, four bits each.
   ListedMap<uint64_t, Reg> orders;
   ListedMap<std::pair<uint64_t, uint32_t>, Reg> ordered;
   const auto in_order = [&](uint64_t order, uint32_t strip, const uint8_t* numbers) {
@@ -201,7 +203,8 @@ List<Reg> Emitter::exchange_any(const Step& step) {
   return moved;
 }
 
-// All is read before the first is written: it may be the same register.
+// Everything is read before the first write, because source and destination may be the same
+// register.
 void Emitter::exchange(const Step& step) {
   const uint32_t to = step.writes[0];
   const std::optional<uint32_t> bits = step.exchange->butterfly();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the code generator keep while it goes through a plan? (emit.cpp, emit_steps.cpp)
+// What does the code generator keep while it emits a plan? (emit.cpp, emit_steps.cpp)
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class Emitter {
   std::unique_ptr<Emitted> run();
 
  private:
-  // An address that is a pointer and a number of 32 bits for each lane, times a power of two.
+  // An address that is a pointer plus a 32-bit number per lane times a power of two.
   struct Indexed {
     uint32_t pointer, number;  // variables
     uint32_t shift;
@@ -25,16 +25,16 @@ class Emitter {
   struct Value {
     Reg word, splat;
     List<Reg> regs;
-    List<Reg> fresh;       // of one that is blended: what was just computed
-    bool read = false;     // from the frame
-    bool checked = false;  // it has no NaN
+    List<Reg> fresh;                                  // if blended: what was just computed
+    bool read = false;                                // from the frame
+    bool checked = false;                             // it has no NaN
     bool is_read = false, is_read_as_vector = false;  // by some step
-    bool is_wanted = false;                           // by some step, wherever it finds it
-    const Step* made_by = nullptr;                    // the last one
-    std::optional<Indexed> indexed;                   // of an address: it is not computed
-    bool is_skipped = false;                          // neither is this
+    bool is_wanted = false;                           // by some step, from wherever
+    const Step* made_by = nullptr;                    // the last step that writes it
+    std::optional<Indexed> indexed;                   // an address that is not computed
+    bool is_skipped = false;                          // not computed either
     bool is_early = false;                            // see find_early()
-    bool in_frame = false;                            // it is there already
+    bool in_frame = false;                            // already written
   };
   uint32_t vector_bytes() const { return t_.vector_lanes() * 4; }
   int64_t rise(const Pattern2& steps, uint32_t lane) const;
@@ -82,14 +82,14 @@ class Emitter {
   Reg active(uint32_t strip, uint32_t half, uint32_t bytes);
   void blend(const Step& step, uint32_t variable);
   Reg merged_mask(const Step& step, uint32_t strip);
-  // Is the step the first of those that a branch, which became a mask, leads around?
+  // Is the step the first one under a branch that became a mask?
   bool begins_merged(size_t step) const {
     const Step& now = plan_.steps[step];
     if (!now.under) return false;
     const Step* before = step ? &plan_.steps[step - 1] : nullptr;
     return !before || !before->under || before->resume != now.resume || before->d == now.under;
   }
-  // Do some lanes not run it, which have no address that matters?
+  // Do some lanes not run the step, so that their addresses do not matter?
   bool is_for_some(const Step& step) const {
     return plan_.masked || (step.under && plan_.variables[*step.under].kept == Kept::Vector);
   }
@@ -100,7 +100,7 @@ class Emitter {
   void branch_masked(const Step& step);
   struct Way {  // to a place where lanes wait
     size_t index = 0;
-    Label empty;  // to be gone to if no lane runs
+    Label empty;  // target if no lane runs
   };
   bool find_places();
   bool is_inside(uint32_t op) const { return op >= plan_.phase.begin && op < plan_.phase.end; }
@@ -133,6 +133,15 @@ class Emitter {
   bool wide_step(const Step& step, uint32_t strip);
   void mul_wide(const Step& step, uint32_t strip, uint32_t half, const Reg& to);
   bool compare(const Step& step, uint32_t strip);
+  bool compare_to(const Step& step, uint32_t strip, const Reg& to);
+  // For one lane (emit_alone.cpp).
+  bool compare_alone(const Step& step);
+  bool call_alone(const Step& step);
+  bool small_alone(const Step& step);
+  void extend_small(const Reg& to, const Reg& from, Number type, Number as);
+  void read_alone(uint32_t index);
+  void write_alone(uint32_t index);
+  Reg lanes_of(uint32_t bytes);
   bool float_step(const Step& step, uint32_t strip, const Reg& to);
   bool by_way_of_double(Does does, const Reg& to, const std::array<Reg, 3>& from,
                         uint32_t operands);
@@ -140,7 +149,7 @@ class Emitter {
   Reg flushed_of(uint32_t variable, uint32_t strip);
   void check_widening(const Step& step, bool is_signed);
   struct Ends {
-    Reg least, most;  // as numbers of 64 bits
+    Reg least, most;  // as 64-bit numbers
   };
   Ends ends_of(uint32_t variable, bool is_signed, bool of_all_warps = false);
   bool clamp_steps(const Step& step);
@@ -156,12 +165,12 @@ class Emitter {
   bool convert_wide(const Step& step, uint32_t s);
   bool wide_float(const Step& step, uint32_t s);
 
-  // emit_numbers.cpp, of floats of 16 bits
+  // emit_numbers.cpp, floats of 16 bits
   bool small_float(const Step& step, uint32_t strip);
   bool on_parts_of(const Step& step, uint32_t strip, uint32_t part, const Reg& to);
   void sum_to_odd(const Step& step, uint32_t strip, const Reg& to, const std::array<Reg, 3>& from);
 
-  // emit_numbers.cpp: integers and what becomes one, by WideParts; lop3
+  // emit_numbers.cpp: integers and conversions to them, by WideParts; lop3
   void extend(const Reg& to, const Reg& from, uint32_t bits, bool is_signed);
   bool converted(const Step& step, uint32_t strip);
   Reg of_two(uint32_t table, const Reg& b, const Reg& c);
@@ -172,7 +181,7 @@ class Emitter {
   void dot4(const Step& step, uint32_t strip, const Reg& to);
   bool bits_step(const Step& step, uint32_t strip, const Reg& to);
 
-  // emit_numbers.cpp, of 8 and 16 bits
+  // emit_numbers.cpp, 8 and 16 bits
   int64_t frame_place(uint32_t variable, uint32_t strip) const {
     return int64_t{plan_.variables[variable].slot} + int64_t{strip} * t_.vector_lanes() * 2;
   }
@@ -216,8 +225,8 @@ class Emitter {
   void addresses_of(const Step& step, List<Reg>* from);
   struct Gathered {
     Reg limit, shift;  // splats: of Reach
-    Reg beyond, low;   // of all lanes so far: their signs, and what has to be aligned
-    Reg element;       // how far it begins behind the first of its vector; not valid: 0
+    Reg beyond, low;   // of all lanes so far: signs and low bits
+    Reg element;       // its offset in the group's alignment; not valid: 0
   };
   Reg gather_address(const Step& step, uint32_t strip, uint32_t half, const Gathered& all);
   bool is_narrow(const Step& step);
@@ -227,7 +236,7 @@ class Emitter {
   std::optional<Indexed> indexed_by(const Step& step) const;
   bool may_be_indexed(const Step& load, const Indexed& by);
   void find_indexed();
-  // Of a pointer: what is added to numbers, and the most that may come of it; in all lanes.
+  // For a pointer: what is added to the numbers, and the limit of the sums; in all lanes.
   struct Scaled {
     uint32_t pointer, reach, shift;
     int64_t first;
@@ -267,9 +276,9 @@ class Emitter {
   List<Reg> exchange_bits(const Step& step, uint32_t bits);
   List<Reg> exchange_any(const Step& step);
 
-  // emit_stores.cpp
-  // Of a store: one register for the first lane, or those of all: two vectors of addresses a strip,
-  // or one of distances from `base`, where that is valid.
+  // emit_stores.cpp. Where a store writes: one register for the first lane, or one address per
+  // lane, either as two vectors of addresses per strip or, if `base` is valid, as one vector of
+  // distances from it.
   struct Where {
     List<Reg> all;
     Reg base;
@@ -290,11 +299,13 @@ class Emitter {
   void put_values_aside(uint32_t variable);
   template <class Body>
   void for_each_lane(const Body& body);
+  void put_places_aside(const Step& step, const Where& where);
+  void change_by_call(const Step& step, const Where& where);
   void count_in(const Step& step, const Where& where);
   Reg address_aside(const Where& where, const Reg& lane, uint32_t behind);
   std::optional<Reg> mask_of(const Step& step, uint32_t strip);
   Reach& reach_of(const Step& step);
-  // Where memory begins in this process, and how far behind its beginning an access may begin.
+  // Where the memory begins in this process, and the last offset at which an access may begin.
   struct ReachWords {
     Reg begin, limit;
   };
@@ -308,13 +319,13 @@ class Emitter {
     uint8_t space;
     bool at_once;  // is_checked_at_once()
     bool narrow;
-    int64_t first, last;  // what they add to the address: the first byte, and behind the last
+    int64_t first, last;  // added to the address: first byte, end of the last
     uint32_t align;
     uint32_t count = 0;
     bool is_checked = false;
     Reg where{};        // of the first byte, in this process
-    Reg stored_from{};  // what stores add their offsets to
-    List<Reg> from{};   // of a gather of several: the distances of all lanes
+    Reg stored_from{};  // the base for the offsets of stores
+    List<Reg> from{};   // of several gathers: the distances of all lanes
   };
   void find_groups();
   Group& group_of(const Step& step) {
@@ -339,36 +350,37 @@ class Emitter {
   std::unique_ptr<Emitted> out_;
   uint32_t strips_ = 1;
   List<Reg> active_;               // masks by strip, of a plan with masks
-  Reg active_bits_, others_;       // where lanes go apart: those that run, those that wait inside
-  ListedMap<uint32_t, Way> ways_;  // by Op: the same
+  Reg active_bits_, others_;       // diverging lanes: running, waiting inside
+  ListedMap<uint32_t, Way> ways_;  // by Op: where they wait
   Label done_;
   struct Merged {
-    size_t step;  // behind it
+    size_t step;  // the end
     Label label;
   };
   List<Merged> merged_;  // of begin_merged()
   List<Value> values_;
   List<List<uint32_t>> last_read_;       // by step: variables
-  List<Reg> free_vectors_, free_words_;  // of values that nobody reads any more
+  List<Reg> free_vectors_, free_words_;  // of values that are no longer read
   ListedMap<uint32_t, Label> labels_;    // by Op
-  ListedSet<uint32_t> staged_;           // slots that hold something else while the code runs
+  ListedSet<uint32_t> staged_;           // slots with another value while the code runs
   ListedMap<std::pair<int64_t, uint32_t>, Reg> rises_;  // by step and bytes: lanes of a vector
   Reg warp_, registers_, lanes4_, lanes8_, table_, budget_, ran_, saved_, first_lane_, nan_;
   Label bail_, refused_;
-  Reg left_;                      // warps behind this one that the code goes on as
-  Label next_warp_, first_step_;  // of such code
-  ListedSet<uint32_t> common_;    // variables of such code that all warps share
-  ListedSet<uint32_t> expected_;  // headers that the code has looked at
+  Reg left_;                      // warps that the code may still continue with
+  Label next_warp_, first_step_;  // for these warps
+  ListedSet<uint32_t> common_;    // variables that all these warps share
+  ListedSet<uint32_t> expected_;  // headers that the code has checked
   bool bails_ = false;
   bool counts_turns_ = false;  // some branch goes back
-  struct Skipped {             // Ops that a branch leads around: all between these
+  struct Skipped {             // Ops between these, which a branch can skip
     uint32_t from, to;
   };
   List<Skipped> skipped_;
-  const Step* now_ = nullptr;  // the one that is being emitted
+  const Step* now_ = nullptr;  // the step that is being emitted
   bool has_stored_ = false;
-  const Step* loaded_ = nullptr;  // behind those that are loaded together with the first of them
-  // What the interpreter goes on with at an Op whose check fails after something was stored.
+  const Step* loaded_ = nullptr;  // end of the steps that were loaded together
+  // An exit at an Op whose check fails after something was stored: what the interpreter needs
+  // there.
   struct Stub {
     uint32_t op;
     Label label;
@@ -376,25 +388,26 @@ class Emitter {
   };
   List<Stub> stubs_;
   ListedMap<uint32_t, uint32_t> prepared_of_;  // by Op: index of Emitted::prepared
-  List<Reg> pointers_;                         // of those
-  // Of those: lanes that a branch led to the end load nothing, so that what they would touch need
-  // not be there. Whether all of it is there is in `unsure_`; the others' masks, by strip.
+  List<Reg> pointers_;                         // by that index
+  // By that index: 1 if lanes that branched to the end load nothing, so that their memory need not
+  // exist. `unsure_` says whether some of the memory may not exist; `loaders_` are the masks of the
+  // other lanes, by strip.
   List<uint8_t> for_some_;
   Reg unsure_;
   List<Reg> loaders_;
   ListedMap<uint32_t, uint32_t> reach_of_;  // by Op: index of Emitted::reaches
   List<ReachWords> reach_words_;            // by that index
-  List<uint32_t> roots_;                    // the same: a variable
+  List<uint32_t> roots_;                    // by that index: a variable
   List<Group> groups_;
   List<uint32_t> group_of_;  // by step
-  struct Checked {  // addresses of all lanes in shared memory, in this block: as of a group
+  struct Checked {           // checked shared addresses of all lanes, in this block
     uint32_t variable;
     int64_t first, last;
     uint32_t align;
   };
   List<Checked> checked_;
   List<Scaled> scaled_;   // in this block
-  List<uint32_t> found_;  // of `pointers_`, in this block: they are not 0
+  List<uint32_t> found_;  // indices of `pointers_` known not to be 0, in this block
 };
 
 }  // namespace kiln::engine

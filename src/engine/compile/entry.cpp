@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
+
+#include "engine/compile/stand_ins.h"
+#include "engine/machine/affine.h"
 
 namespace kiln::engine {
 namespace {
 
-// Rounds of a loop with masks before the interpreter takes over. A turn there has 2,048.
+// Iterations of a loop with masks before the interpreter takes over. A turn there has 2,048.
 constexpr uint64_t kMaskedRounds = 1 << 16;
 
 int64_t rise(const Pattern2& steps, uint32_t lane, uint32_t row_lanes) {
@@ -16,6 +20,11 @@ int64_t rise(const Pattern2& steps, uint32_t lane, uint32_t row_lanes) {
 }
 
 }  // namespace
+
+bool make_room(Worker& worker) {
+  worker.room = {new (std::nothrow) Room, [](Room* room) { delete room; }};
+  return worker.room != nullptr;
+}
 
 bool Entry::guards_hold() const {
   for (const Guard& guard : made_.guards) {
@@ -51,7 +60,7 @@ bool Entry::is_inside(uint32_t op, uint64_t first, uint64_t bytes, bool writes) 
   return true;
 }
 
-// All lanes at once, with every offset that the loads add.
+// Checks all lanes at once, with every offset that the loads add.
 bool Entry::place(const Prepared& at, uint64_t* pointer) {
   uint64_t base = 0;
   if (at.of == Place::Of::Header) {
@@ -64,7 +73,7 @@ bool Entry::place(const Prepared& at, uint64_t* pointer) {
   }
   if (at.narrow) base &= 0xffffffffu;
   if (base & (at.align - 1)) return false;
-  // Below 0 it is beyond every limit.
+  // A negative number is beyond every limit.
   const uint64_t begin = base + static_cast<uint64_t>(at.first);
   if (at.space == ptx::Space::Shared) {
     const uint64_t limit = warp_.block->shared_bytes;
@@ -78,15 +87,15 @@ bool Entry::place(const Prepared& at, uint64_t* pointer) {
   return true;
 }
 
-// Every check of it fails; behind a branch perhaps none is made.
+// Makes every check of this reach fail; behind a branch there may be none.
 bool Entry::none(const Reach& at, uint64_t* words) {
   words[0] = ~uint64_t{0};
   words[1] = words[2] = 0;
   return at.optional;
 }
 
-// Of memory that an address comes to only in the phase: the region that its load touched last. The
-// interpreter's note of it may have been overwritten by that of another Op.
+// Memory whose address is known only in the phase: the region that its load accessed last. Another
+// Op may have overwritten the interpreter's cache entry.
 bool Entry::reach(size_t index, uint64_t* words) {
   const Reach& at = made_.reaches[index];
   uint64_t begin = 0, size = 0, move = 0;
@@ -107,7 +116,7 @@ bool Entry::reach(size_t index, uint64_t* words) {
     }
     for (size_t i = 0; i < at.others.size() && cached.begin > cached.end; ++i)
       cached = touched_by(at.others[i]);
-    // Else the interpreter has not been there yet, or it is about to find a fault.
+    // Otherwise the interpreter has not run the Op yet, or it is about to find a fault.
     if (cached.begin > cached.end || (at.writes && !cached.writable)) {
       if (at.optional) seen.store(kNotThere, std::memory_order_relaxed);
       return none(at, words);
@@ -126,8 +135,9 @@ bool Entry::reach(size_t index, uint64_t* words) {
   return true;
 }
 
-// Where nobody has been yet, or the note is another Op's, memory is expected where the pointer
-// points to that addresses are made of; every second time, in case that is wrong. 0: not known.
+// If there is no cache entry yet, or it belongs to another Op, the memory is expected where the
+// pointer points that the addresses are computed from. Every second time, because this may be
+// wrong. 0: unknown.
 uint64_t Entry::root_of(const Reach& at) const {
   if (at.root == kNoRoot || compiled_.missed.load(std::memory_order_relaxed) % 2) return 0;
   uint64_t pointer;
@@ -142,13 +152,13 @@ bool Entry::prepare() {
   if (!guards_hold()) return false;
   if (made_.local_stride && made_.local_stride != warp_.local_stride) return false;
   for (size_t i = 0; i < made_.prepared.size(); ++i) {
-    table_[i] = 0;
-    if (!place(made_.prepared[i], &table_[i]) && !made_.prepared[i].optional) return false;
+    room_.table[i] = 0;
+    if (!place(made_.prepared[i], &room_.table[i]) && !made_.prepared[i].optional) return false;
   }
   for (size_t i = 0; i < made_.reaches.size(); ++i) {
-    if (!reach(i, &table_[made_.prepared.size() + i * 3])) return false;
+    if (!reach(i, &room_.table[made_.prepared.size() + i * 3])) return false;
   }
-  std::byte* to = saved_;
+  std::byte* to = room_.saved;
   for (const Emitted::Saved& each : made_.saved) {
     std::memcpy(to, warp_.registers + each.slot, each.bytes);
     to += each.bytes;
@@ -157,19 +167,20 @@ bool Entry::prepare() {
 }
 
 void Entry::put_back() const {
-  const std::byte* from = saved_;
+  const std::byte* from = room_.saved;
   for (const Emitted::Saved& each : made_.saved) {
     std::memcpy(warp_.registers + each.slot, from, each.bytes);
     from += each.bytes;
   }
 }
 
-// From this lane on. What serves code that checks itself, and the scratch memory, are left alone.
+// A pass from this lane on. Does not touch the scratch memory and the fields for code that checks
+// itself.
 void Entry::begin(Pass& pass, uint32_t lane, uint64_t budget) {
   pass.registers = warp_.registers;
   pass.lanes4 = warp_.registers + size_t{lane} * 4;
   pass.lanes8 = warp_.registers + size_t{lane} * 8;
-  pass.table = table_;
+  pass.table = room_.table;
   pass.budget = budget;
   pass.ran = 0;
   pass.first_lane = lane;
@@ -180,7 +191,7 @@ void Entry::begin(Pass& pass, uint32_t lane, uint64_t budget) {
 // All lanes in one pass, without masks.
 uint32_t Entry::run_once() {
   const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled_.memory.begin()));
-  Pass pass;
+  Pass& pass = room_.pass;
   begin(pass, 0, static_cast<uint64_t>(warp_.turn));
   const uint32_t exit = code(&pass);
   if (exit == 0 || made_.exits[exit - 1].early) [[unlikely]]
@@ -192,10 +203,10 @@ uint32_t Entry::run_once() {
   return exit;
 }
 
-// Any lanes, each of which may end elsewhere.
+// Any lanes, each of which may end at another place.
 uint32_t Entry::run_apart() {
   const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled_.memory.begin()));
-  Pass pass;
+  Pass& pass = room_.pass;
   begin(pass, 0, kMaskedRounds);
   std::fill_n(pass.waiting, made_.places.size(), 0);
   pass.here = 0;
@@ -222,14 +233,14 @@ uint32_t Entry::run() {
     if (lane) {
       for (size_t i = 0; i < made_.prepared.size(); ++i) {
         // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): prepare() filled it
-        if (table_[i] == 0) continue;  // no good
+        if (room_.table[i] == 0) continue;  // invalid
         const Pattern2& steps = made_.prepared[i].steps;
-        table_[i] += static_cast<uint64_t>(rise(steps, lane, row_lanes_) -
-                                           rise(steps, lane - made_.lanes, row_lanes_));
+        room_.table[i] += static_cast<uint64_t>(rise(steps, lane, row_lanes_) -
+                                                rise(steps, lane - made_.lanes, row_lanes_));
       }
     }
     if ((warp_.mask >> lane & own) == 0) continue;
-    Pass pass;
+    Pass& pass = room_.pass;
     begin(pass, lane, made_.masked ? kMaskedRounds : static_cast<uint64_t>(warp_.turn));
     exit = code(&pass);
     if (exit == 0) {
@@ -241,6 +252,63 @@ uint32_t Entry::run() {
     ran = pass.ran;
   }
   return exit;
+}
+
+// Each lane has its own local memory.
+void Entry::move_local(uint32_t lane) {
+  for (size_t i = 0; i < made_.reaches.size(); ++i) {
+    if (made_.reaches[i].space != ptx::Space::Local) continue;
+    room_.table[made_.prepared.size() + i * 3 + 2] =
+        reinterpret_cast<uint64_t>(warp_.local.data()) + uint64_t{lane} * warp_.local_stride;
+  }
+}
+
+// Regions do not overlap, so two regions with the same start are the same region.
+bool Entry::loads_where_it_stores() const {
+  const auto begin = [&](size_t i) { return room_.table[made_.prepared.size() + i * 3]; };
+  const auto is_global = [&](size_t i) { return !is_own(made_.reaches[i].space); };
+  for (size_t i = 0; i < made_.reaches.size(); ++i) {
+    if (!is_global(i) || !made_.reaches[i].writes) continue;
+    for (size_t j = 0; j < made_.reaches.size(); ++j) {
+      if (is_global(j) && !made_.reaches[j].writes && begin(i) == begin(j)) return true;
+    }
+  }
+  return false;
+}
+
+const Op* Entry::run_lanes(bool* done) {
+  if (stretch_.phase.keeps_apart && loads_where_it_stores()) return nullptr;
+  const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled_.memory.begin()));
+  const Op* const first = &stretch_.tiers->all()[stretch_.phase.first()];
+  for (uint32_t slot : made_.headers) materialize(warp_, slot);
+  LaneGroup groups[kWarpSize];
+  size_t count = 0;
+  LaneGroup paused{first, 0};  // lanes whose turn is over
+  Pass& pass = room_.pass;
+  for (uint32_t rest = warp_.mask; rest; rest &= rest - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
+    begin(pass, lane, kMaskedRounds);
+    move_local(lane);
+    pass.saved = 0;
+    const uint32_t exit = code(&pass);
+    const Op* next = exit ? compiled_.ways[exit - 1].next : first;
+    saved += pass.saved + 1;
+    ran = std::max(ran, pass.ran);
+    if (exit && compiled_.ways[exit - 1].early) forget(compiled_);
+    *done |= next != first || pass.saved != 0;
+    if (exit && compiled_.ways[exit - 1].backward && (!paused.lanes || paused.at == next)) {
+      paused.at = next;
+      paused.lanes |= 1u << lane;
+      continue;
+    }
+    LaneGroup* group = std::find_if(groups, groups + count,
+                                    [&](const LaneGroup& each) { return each.at == next; });
+    if (group == groups + count) groups[count++] = {next, 0};
+    group->lanes |= 1u << lane;
+  }
+  if (!*done) return nullptr;
+  warp_.steps += ran;
+  return go_apart(warp_, {groups, count}, paused, paused.lanes != 0);
 }
 
 }  // namespace kiln::engine

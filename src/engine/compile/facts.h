@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came of compiling a program?
+// What was compiled of a program, and how often did it run?
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,31 @@
 namespace kiln::engine {
 
 struct CompiledFacts {
-  uint32_t stretches = 0;  // that could be compiled
-  uint32_t compiled = 0;   // of those that a warp has come to
-  uint32_t given_up = 0;   // not compiled, or left again too often
-  uint32_t losing = 0;     // some code of it did not pay, and rested
-  uint64_t entered = 0;    // how often warps came to compiled ones
+  uint32_t stretches = 0;  // that can be compiled
+  uint32_t compiled = 0;   // of those that a warp has reached
+  uint32_t given_up = 0;   // not compiled, or missed too often
+  uint32_t losing = 0;     // some of its code did not pay, and rested
+  uint64_t entered = 0;    // how often warps reached compiled ones
   uint64_t missed = 0;     // of those, interpreted after all
-  uint64_t masked = 0;     // of those that were not: with some lanes alone
-  uint64_t by_double = 0;  // of all: by code that computes f32 by way of f64
+  uint64_t masked = 0;     // of the others: with only some lanes
+  uint64_t alone = 0;      // of all entries: by code for one lane
+  uint64_t by_double = 0;  // of all entries: by code that computes f32 in f64
   uint64_t compiling_ns = 0;
   uint64_t code_bytes = 0;
-  uint32_t refused = 0;  // stretches for which the system gave no executable memory
+  uint32_t refused = 0;  // stretches without executable memory
 };
-// Does this build make machine code for this CPU?
+// Can this build make machine code for this CPU?
 bool compiles();
-// All zero: it has not run long enough, or this build compiles nothing.
+// All zero: the program has not run long enough, or this build has no compiler.
 CompiledFacts compiled_facts(const Program& program);
 
 struct KernelFacts {
   std::string name;  // mangled
   CompiledFacts facts;
-  std::map<std::string, uint32_t> interpreted;  // by opcode: Ops that are in no stretch
+  std::map<std::string, uint32_t> interpreted;  // by opcode: Ops outside all stretches
 };
-// From now on the facts of kernels that run long are kept, for kept_facts(), after they are gone.
+// From now on keeps the facts of kernels that run long, for kept_facts(), after their programs are
+// gone.
 void keep_facts();
 std::vector<KernelFacts> kept_facts();
 

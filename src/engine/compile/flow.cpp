@@ -18,13 +18,13 @@ bool branches(const Meaning* meaning) {
 
 bool is_atomic(const Meaning* meaning) { return meaning && meaning->does == Does::Atomic; }
 
-// It changes memory.
+// Does it change memory?
 bool is_store(const Meaning* meaning) {
   return meaning && (meaning->does == Does::Store || meaning->does == Does::StoreVector ||
                      meaning->does == Does::Atomic);
 }
 
-// What a phase may hold besides branches.
+// May it be in a phase, besides branches and stores?
 bool fits(const Meaning* meaning) {
   return meaning && !branches(meaning) && !is_store(meaning) &&
          meaning->does != Does::BranchIndexed;
@@ -40,7 +40,7 @@ bool writes_d(const Op& op, const Meaning* meaning) {
   return op.effect != Effect::MaskAware;
 }
 
-// The registers of a load or a store of several; null: it has one.
+// The registers of a load or a store of several; null if it has one.
 const Elements* elements_of(const Op& op, const Meaning* meaning) {
   const bool many =
       meaning && (meaning->does == Does::LoadVector || meaning->does == Does::StoreVector ||
@@ -48,11 +48,11 @@ const Elements* elements_of(const Op& op, const Meaning* meaning) {
   return many ? static_cast<const Elements*>(op.data) : nullptr;
 }
 
-// The fewest Ops for which it pays to leave the interpreter and come back.
+// The fewest Ops that are worth leaving the interpreter for.
 constexpr uint32_t kFewestOps = 5, kFewestWithLanes = 3, kFewestAtBarrier = 2;
 
-// Of what neither loads nor stores: may machine code find out that something it has taken for
-// granted does not hold? Of base and step that is what the least and the most lane have in common.
+// For an Op that neither loads nor stores: can machine code find that one of its assumptions fails?
+// For base and step these are assumptions about the lowest and the highest lane.
 bool may_start_again(const Meaning& m) {
   switch (m.does) {
     case Does::And:
@@ -109,8 +109,8 @@ bool Flow::is_constant(uint32_t slot, uint64_t* bits) const {
   for (const ParameterSlot& parameter : program_.parameters) {
     if (parameter.offset == slot) return false;
   }
-  // The image is zero where no constant is. So a zero says nothing: an Op with several results
-  // (ld.v2) may write a slot that it names in its data alone.
+  // The image is zero where there is no constant. So a zero proves nothing: an Op with several
+  // results (ld.v2) may write a slot that only its data names.
   std::memcpy(bits, program_.image.data() + slot, 8);
   return *bits != 0;
 }
@@ -145,7 +145,7 @@ void Flow::find_leaders() {
   for (uint32_t i = 0; i < program_.ops.size(); ++i) {
     if (program_.ops[i].target) leader_[index_of(program_.ops[i].target)] = true;
     if (meanings_[i] && !branches(meanings_[i])) continue;
-    leader_[i + 1] = true;  // perhaps nobody goes there
+    leader_[i + 1] = true;  // perhaps nothing branches there
     for (uint32_t next : followers(i)) leader_[next] = true;
   }
 }
@@ -235,7 +235,7 @@ const Elements* Flow::elements_written(uint32_t op) const {
   return elements && !is_store(meanings_[op]) ? elements : nullptr;
 }
 
-// Asked for again and again while a plan is made.
+// Making a plan asks for this again and again.
 void Flow::find_live_before() {
   constexpr size_t kMostWords = 1 << 18;
   const size_t words = (slots_.size() + 63) / 64;
@@ -250,7 +250,7 @@ void Flow::find_live_before() {
   }
 }
 
-// A load or a store whose 32 addresses the interpreter looks at one by one.
+// A load or a store whose 32 addresses the interpreter checks one by one.
 bool Flow::is_scattered(uint32_t op) const {
   const Does does = meanings_[op]->does;
   const uint8_t known = kAddressUniform | kAddressAffine | kAddressRows;
@@ -323,15 +323,18 @@ bool Flow::is_whole(const Phase& phase) const {
 }
 
 bool Flow::only_store(uint32_t begin, uint32_t end) const {
-  if (!is_reached_within(begin, begin)) return false;  // others come by, for whom no mask was made
+  if (!is_reached_within(begin, begin)) return false;  // entered from elsewhere, without a mask
   for (uint32_t i = begin; i < end; ++i) {
-    if (!is_store(meanings_[i]) || is_atomic(meanings_[i]) || (i > begin && leader_[i]))
-      return false;
+    if (!is_store(meanings_[i]) || (i > begin && leader_[i])) return false;
+    if (!is_atomic(meanings_[i])) continue;
+    // The last one: if the check of another store failed behind it, it would be done again.
+    const Op& op = program_.ops[i];
+    if (i + 1 != end || !meanings_[i]->change || (op.y && is_live(op.d, i + 1))) return false;
   }
   return begin < end;
 }
 
-// Then it no longer says which lanes came here.
+// After that it no longer says which lanes came here.
 bool Flow::writes_predicate_of(uint32_t branch, uint32_t op) const {
   bool writes = false;
   for_each_written(op, [&](uint32_t slot) { writes |= slot == program_.ops[branch].a; });
@@ -357,7 +360,7 @@ bool Flow::only_compute(uint32_t begin, uint32_t end) const {
   return stores == begin || !leader_[stores];
 }
 
-// Does nobody come here but from before it, by branches from `begin` on?
+// Is the Op reached only from before it, by branches from `begin` on?
 bool Flow::is_reached_within(uint32_t op, uint32_t begin) const {
   auto jump = std::lower_bound(jumps_.begin(), jumps_.end(), op,
                                [](const Jump& each, uint32_t to) { return each.to < to; });
@@ -371,17 +374,17 @@ bool Flow::may_merge(uint32_t begin, uint32_t end) const {
   constexpr uint32_t kMostOps = 64;
   constexpr size_t kMostMerged = 4;
   if (begin >= end || end - begin > kMostOps) return false;
-  // How often it has turned to stores, and from them to something else: where a check fails, all of
-  // it runs again from the branch. Nothing may be loaded anew that it has stored to.
+  // How often the Ops change to stores and back. If a check fails, all of them run again from the
+  // branch, so what they have stored must not be loaded again.
   uint32_t turns = 0;
   bool loaded = false, leaves = false;
-  std::array<uint32_t, kMostMerged> ends{end};  // of the branch, and of those inside of it
+  std::array<uint32_t, kMostMerged> ends{end};  // of the branch, and of those inside it
   size_t inside = 0;
   for (uint32_t i = begin; i < end; ++i) {
     const Meaning* m = meanings_[i];
     if ((leader_[i] && !is_reached_within(i, begin)) || !m || is_atomic(m)) return false;
     while (i >= ends[inside]) --inside;
-    if (branches(m)) {  // one more condition
+    if (branches(m)) {  // a nested condition
       const uint32_t target = index_of(program_.ops[i].target);
       if (m->does == Does::Branch || target <= i + 1 || target > ends[inside] || turns || leaves ||
           i + 1 == end || inside + 1 == ends.size())
@@ -400,7 +403,7 @@ bool Flow::may_merge(uint32_t begin, uint32_t end) const {
     if (leaves && (loads || may_start_again(*m))) return false;
     if (writes_predicate_of(begin - 1, i)) return false;
     loaded |= loads && turns == 0;
-    // What is there before the branch and is read behind it, or in here when all runs again.
+    // Results that are live after the branch, or here if all of it runs again.
     bool is_read = false;
     for_each_written(i, [&](uint32_t slot) {
       for (size_t k = 0; k <= inside; ++k) is_read |= is_live(slot, ends[k]);
@@ -411,14 +414,14 @@ bool Flow::may_merge(uint32_t begin, uint32_t end) const {
   return true;
 }
 
-// All Ops are known, and it is entered at the top alone.
+// Are all Ops known, and is it entered only at the top?
 bool Flow::is_loop(uint32_t begin, uint32_t end, bool stores) const {
-  // Its first Op is replaced, which no branch may be.
+  // Its first Op is replaced, so it must not be a branch.
   if (!fits(meanings_[begin]) && !(stores && is_store(meanings_[begin]))) return false;
   for (uint32_t i = begin; i < end; ++i) {
     const bool known = fits(meanings_[i]) || (stores && is_store(meanings_[i]));
     if (!branches(meanings_[i]) && !known) return false;
-    if (branches(meanings_[i]) && program_.ops[i].y) return false;  // it waits for somebody
+    if (branches(meanings_[i]) && program_.ops[i].y) return false;  // it waits for others
   }
   return cut(begin, end) == end;
 }
@@ -431,7 +434,7 @@ void Flow::add_loops(bool stores, std::vector<bool>& taken, std::vector<Phase>& 
     if (begin >= program_.warp_start && is_loop(begin, i + 1, stores))
       loops.push_back({begin, i + 1, true, stores, true});
   }
-  // The outermost of nested loops.
+  // Outer loops first.
   std::sort(loops.begin(), loops.end(),
             [](const Phase& a, const Phase& b) { return a.end - a.begin > b.end - b.begin; });
   for (const Phase& loop : loops) {
@@ -447,12 +450,12 @@ bool Flow::begins_with_branch(uint32_t op) const {
          index_of(program_.ops[op].target) > op;
 }
 
-// As far as Ops are known, with branches ahead; back only as its last one.
+// As far as the Ops are known, with forward branches; a branch back only as the last Op.
 Phase Flow::run_from(uint32_t begin, const std::vector<bool>& taken) const {
   uint32_t end = begin;
   for (; end < program_.ops.size() && !taken[end]; ++end) {
     if (fits(meanings_[end]) || is_store(meanings_[end])) continue;
-    if (!branches(meanings_[end]) || program_.ops[end].y) break;  // y: it waits for somebody
+    if (!branches(meanings_[end]) || program_.ops[end].y) break;  // y: it waits for others
     if (end == begin && !begins_with_branch(begin)) break;
     if (index_of(program_.ops[end].target) > end) continue;
     if (index_of(program_.ops[end].target) < begin) ++end;
@@ -463,6 +466,99 @@ Phase Flow::run_from(uint32_t begin, const std::vector<bool>& taken) const {
   for (uint32_t i = begin; i < end; ++i) {
     out.stores |= is_store(meanings_[i]);
     out.branches |= branches(meanings_[i]);
+  }
+  return out;
+}
+
+bool Flow::runs_alone(uint32_t op) const {
+  const Meaning* m = meanings_[op];
+  if (!m || is_atomic(m) || m->does == Does::BranchIndexed) return false;
+  if (branches(m)) return program_.ops[op].y == 0;  // otherwise it waits for others
+  return !is_warpwide(m);
+}
+
+// Lanes that wait for each other or exchange values stay together. One lane may load in the loop
+// what another one stores: by accesses that say so, or in global memory, where programs often do so
+// without saying it. In shared memory this would need a barrier.
+Flow::Seen Flow::seen_by_others(uint32_t begin, uint32_t end) const {
+  bool loads = false, stores = false, anywhere = false;
+  for (uint32_t i = begin; i < end; ++i) {
+    const Meaning* m = meanings_[i];
+    const std::string_view opcode = program_.sites[program_.ops[i].site].opcode;
+    for (const char* strong : {"volatile", "relaxed", "acquire", "release", "mmio", ".sync",
+                               "barrier", "fence", "membar", "activemask"}) {
+      if (opcode.find(strong) != std::string_view::npos) return {.is_seen = true};
+    }
+    const auto space = static_cast<ptx::Space>(plain(i).z);
+    const bool is_load =
+        m && (m->does == Does::Load || m->does == Does::LoadVector || m->does == Does::LoadScalar ||
+              m->does == Does::LoadScalarVector || m->does == Does::LoadFused);
+    if (!(is_load || is_store(m)) || is_atomic(m) || space == ptx::Space::Local ||
+        space == ptx::Space::Shared)
+      continue;
+    anywhere |= space == ptx::Space::Generic;
+    loads |= is_load && space != ptx::Space::Const && space != ptx::Space::Param &&
+             opcode.find(".nc") == std::string_view::npos;
+    stores |= is_store(m);
+  }
+  const bool both = loads && stores;
+  return {both && anywhere, both};
+}
+
+// The only Op of the run that is entered from outside; no value if there are several.
+std::optional<uint32_t> Flow::entry_of(uint32_t begin, uint32_t end) const {
+  std::optional<uint32_t> entry;
+  if (begin > 0) {
+    const std::vector<uint32_t> next = followers(begin - 1);
+    if (std::find(next.begin(), next.end(), begin) != next.end()) entry = begin;
+  }
+  for (const Jump& jump : jumps_) {
+    const bool comes = jump.to >= begin && jump.to < end && (jump.from < begin || jump.from >= end);
+    if (comes && entry.value_or(jump.to) != jump.to) return std::nullopt;
+    if (comes) entry = jump.to;
+  }
+  return entry;
+}
+
+// Grows the loop from a backward branch over the branches that belong to it. Returns the largest
+// loop that has a single entry.
+std::optional<Phase> Flow::loop_of(const Jump& back) const {
+  constexpr uint32_t kMostOps = 4096, kMostSteps = 16;
+  std::optional<Phase> out;
+  uint32_t begin = back.to, end = back.from + 1;
+  for (uint32_t step = 0; step < kMostSteps && end - begin <= kMostOps; ++step) {
+    if (const auto entry = entry_of(begin, end)) {
+      out = Phase{begin, end, true, true, true};
+      out->entry = *entry;
+    }
+    const uint32_t before = begin, behind = end;
+    for (const Jump& jump : jumps_) {
+      if (jump.from >= before && jump.from < behind) begin = std::min(begin, jump.to);
+      if (jump.to >= before && jump.to < behind && jump.from >= behind)
+        end = std::max(end, jump.from + 1);
+    }
+    if (begin == before && end == behind) break;
+  }
+  return out;
+}
+
+std::vector<Phase> Flow::loops() const {
+  constexpr size_t kMostJumps = 1024;
+  std::vector<Phase> out;
+  if (jumps_.size() > kMostJumps) return out;
+  for (const Jump& jump : jumps_) {
+    if (jump.from < jump.to || jump.to < program_.warp_start) continue;
+    std::optional<Phase> loop = loop_of(jump);
+    if (!loop || loop->entry < program_.warp_start) continue;
+    const Seen seen = seen_by_others(loop->begin, loop->end);
+    if (seen.is_seen) continue;
+    loop->keeps_apart = seen.in_global;
+    const auto same = std::find_if(out.begin(), out.end(),
+                                   [&](const Phase& other) { return other.entry == loop->entry; });
+    if (same == out.end())
+      out.push_back(*loop);
+    else if (loop->end - loop->begin > same->end - same->begin)
+      *same = *loop;
   }
   return out;
 }

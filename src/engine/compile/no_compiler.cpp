@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a build without a code generator answer? It takes the place of the other files here.
+// What does a build without a code generator answer? This file replaces all others in this folder.
 #include "engine/compile/facts.h"
 #include "engine/program/tiering.h"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An allocator that moves values between registers and memory as it goes takes most of the time of
-// compiling. This one decides once for each value. Where a value lives inside of a block is known
-// when its instructions are noted (spans.h); here the blocks are joined, for the few values that
-// more than one of them knows. Values that are used most where they live shortest choose first.
-// What gets no register is in memory all the time. There is a warp that waits for all of it.
+// How does the register allocator stay fast? A warp waits for the code, and an allocator that moves
+// values between registers and memory while it runs takes most of the compile time. This one
+// decides once per value. The live range of a value inside a block is known when its instructions
+// are noted (spans.h); here the blocks are joined, for the few values that live in several of them.
+// Values with many uses and short live ranges choose first. A value without a register is in memory
+// all its life.
 #include "engine/compile/places.h"
 
 #include <algorithm>
@@ -17,9 +18,9 @@
 namespace kiln::engine {
 namespace {
 
-constexpr float kWeights[] = {1, 10, 100, 1000, 10000};  // by loops around
+constexpr float kWeights[] = {1, 10, 100, 1000, 10000};  // by loop depth
 
-// Of the first word of [begin, end), and of its last one.
+// The moments of [begin, end) in its first word, and in its last one.
 inline uint64_t from_begin(uint32_t begin) { return ~uint64_t{0} << begin % 64; }
 inline uint64_t up_to_end(uint32_t end) { return ~uint64_t{0} >> (63 - (end - 1) % 64); }
 
@@ -45,7 +46,7 @@ void Spans::clear_spans() {
   begins_block_ = true;
 }
 
-// What a block has not written comes from another one.
+// A value that the block has not written comes from another block.
 [[gnu::noinline]] uint32_t Spans::expose(uint32_t value, uint32_t until) {
   const uint32_t index = new_span(value, blocks_.back().begin * 2, until);
   spans_[index].exposed = true;
@@ -61,13 +62,13 @@ void Places::link_blocks() {
     if (block.goes_on && b + 1 < blocks.size()) block.next[block.next_count++] = b + 1;
     if (block.label == kNone) continue;
     const uint32_t to = of_->block_of_label_[block.label];
-    if (to >= blocks.size()) continue;  // nowhere
+    if (to >= blocks.size()) continue;  // the label was never bound
     block.next[block.next_count++] = to;
     for (uint32_t inside = to; inside <= b; ++inside) ++blocks[inside].depth;
   }
 }
 
-// Of values that some block finds there when it begins: others live in one block alone.
+// For values that are live at the start of some block; all others live in one block only.
 void Places::find_live() {
   const std::vector<Spans::Block>& blocks = of_->blocks_;
   global_of_.assign(of_->values_.size(), kNone);
@@ -108,7 +109,7 @@ void Places::find_live() {
   }
 }
 
-// One that begins where the last one ends makes that one longer.
+// A range that begins where the last one ends extends it.
 inline void Places::add_range(Global& to, uint32_t begin, uint32_t end) {
   if (to.ranges != kNone && ranges_[to.ranges].end == begin) {
     ranges_[to.ranges].end = end;
@@ -123,7 +124,7 @@ inline void Places::join(uint32_t span, uint32_t global, float weight) {
   globals_[global].weight += weight * static_cast<float>(spans_[span].count);
 }
 
-// What a block finds there, and what it leaves behind, is a part of the span of all blocks.
+// Values that are live at the start or at the end of a block become part of the span of all blocks.
 void Places::join_blocks() {
   const std::vector<Spans::Block>& blocks = of_->blocks_;
   ranges_.clear();
@@ -146,7 +147,7 @@ void Places::join_blocks() {
       Global& global = globals_[g];
       if (global.block != b) return add_range(global, block.begin * 2, block.end * 2);
       Span& span = spans_[global.last];
-      if (span.exposed) {  // to the end after all
+      if (span.exposed) {  // live to the end of the block after all
         ranges_[global.ranges].end = block.end * 2;
         return;
       }
@@ -156,7 +157,7 @@ void Places::join_blocks() {
   }
 }
 
-// In places in time.
+// In moments.
 uint32_t Places::length_of(const Global& global) const {
   uint32_t length = 0;
   for (uint32_t r = global.ranges; r != kNone; r = ranges_[r].next)
@@ -164,14 +165,14 @@ uint32_t Places::length_of(const Global& global) const {
   return length;
 }
 
-// What is used most where it lives shortest comes first: by the exponent of that number, from 2^-24
-// to 2^16, and three more bits of it, of which there are so few that each has a place in a list.
+// Values with many uses and short live ranges come first. The key is the exponent of their ratio,
+// from 2^-24 to 2^16, and three more bits: few enough keys for one counter each.
 inline void Places::note_key(uint32_t span, float weight, uint32_t length) {
   constexpr uint32_t kKept = 20, kLeast = (127 - 24) << 3, kKeys = 40 << 3;
   const float density = weight / static_cast<float>(length);
   const uint32_t above = std::max(std::bit_cast<uint32_t>(density) >> kKept, kLeast) - kLeast;
   const uint32_t key = kKeys - 1 - std::min(above, kKeys - 1);
-  spans_[span].place = static_cast<int16_t>(key);  // it has no other one yet
+  spans_[span].place = static_cast<int16_t>(key);  // it has no place yet
   Keys& keys = keys_[spans_[span].is_vector];
   keys.least = std::min(keys.least, key);
   keys.most = std::max(keys.most, key);
@@ -208,7 +209,7 @@ void Places::find_order() {
   }
 }
 
-// At once.
+// The most values that are live at once.
 uint32_t Places::most_alive(bool vectors) {
   changes_.assign(size_t{notes_} * 2 + 2, 0);
   for (uint32_t s : ordered(vectors)) {
@@ -227,8 +228,8 @@ uint32_t Places::most_alive(bool vectors) {
   return static_cast<uint32_t>(most);
 }
 
-// What a function that is called may change is taken while that happens (Target::call): a value
-// that is needed behind it is in a register that the function keeps, or in memory.
+// Registers that a call may change are taken during the call (Target::call): a value that is needed
+// after it is in a register that the call preserves, or in memory.
 void Places::take_for_calls(std::span<const uint8_t> registers, uint32_t lost) {
   for (const Spans::Lost& call : of_->calls_) {
     clear_moments();
@@ -245,8 +246,8 @@ inline void Places::clear_moments() {
   blocked_ = 0;
 }
 
-// Of the words of all those moments the first and the last may have more than a value needs. In
-// the others it needs all there is: what has any of that is blocked.
+// Only the first and the last word of a range may be needed in part. The words between are needed
+// as a whole, so a register that is taken anywhere in them is blocked.
 inline void Places::add_moments(uint32_t begin, uint32_t end) {
   const uint32_t first = begin / 64, last = (end - 1) / 64;
   if (first == last) return moments_.push_back({from_begin(begin) & up_to_end(end), first});
@@ -259,7 +260,7 @@ inline void Places::add_moments(uint32_t begin, uint32_t end) {
   blocked_ |= blocked;
 }
 
-// What is asked of each register is the same, so it is put together once.
+// The query is the same for each register, so it is put together once.
 inline void Places::find_moments(uint32_t index) {
   clear_moments();
   if (index < first_global_) return add_moments(spans_[index].begin, spans_[index].end);
@@ -267,7 +268,7 @@ inline void Places::find_moments(uint32_t index) {
     add_moments(ranges_[r].begin, ranges_[r].end);
 }
 
-// But for what is blocked.
+// Without the check for blocked registers.
 inline bool Places::is_free(const uint64_t* used) const {
   const Moment* const end = moments_.data() + moments_.size();
   for (const Moment* each = moments_.data(); each != end; ++each) {
@@ -283,7 +284,7 @@ inline void Places::take(uint64_t* used) const {
     std::fill(used + whole_[w].begin, used + whole_[w].end, ~uint64_t{0});
 }
 
-// By its index.
+// `index` is that of the register.
 inline void Places::take_register(uint32_t index) {
   const Moment* const end = moments_.data() + moments_.size();
   uint32_t* const any = any_.data();
@@ -295,14 +296,14 @@ inline void Places::take_register(uint32_t index) {
   take(&used_[index * time_words_]);
 }
 
-// False: some get none.
+// Returns false if some values get none.
 bool Places::place_all(bool vectors, std::span<const uint8_t> registers, uint32_t lost) {
   const auto count = static_cast<uint32_t>(registers.size());
   used_.assign(count * time_words_, 0);
   any_.assign(time_words_, 0);
   take_for_calls(registers, lost);
   bool all = true;
-  std::array<uint8_t, 32> index_of{};  // by register, and 1
+  std::array<uint8_t, 32> index_of{};  // by register, plus 1
   for (uint32_t i = 0; i < count; ++i) index_of[registers[i]] = static_cast<uint8_t>(i + 1);
   const auto known = static_cast<uint32_t>((uint64_t{1} << count) - 1);
   for (uint32_t index : ordered(vectors)) spans_[index].place = -1;
@@ -310,7 +311,7 @@ bool Places::place_all(bool vectors, std::span<const uint8_t> registers, uint32_
     Span& span = spans_[index];
     find_moments(index);
     const auto fits = [&](uint32_t i) { return is_free(&used_[i * time_words_]); };
-    // A register that it is copied from or to saves the copy.
+    // The register of a value that it is copied from or to saves the copy.
     const int like = span.like == kNone ? -1 : spans_[span.like].place;
     const uint32_t same = like < 0 ? 0 : index_of[static_cast<size_t>(like)];
     uint32_t found = same - 1, left = known & ~blocked_;
@@ -326,7 +327,7 @@ bool Places::place_all(bool vectors, std::span<const uint8_t> registers, uint32_
   return all;
 }
 
-// From where it is first needed to where it is needed last.
+// From the first to the last moment at which it is needed.
 inline Places::Life Places::life_of(const Global& global) const {
   Life out{~0u, 0};
   for (uint32_t r = global.ranges; r != kNone; r = ranges_[r].next)
@@ -334,8 +335,8 @@ inline Places::Life Places::life_of(const Global& global) const {
   return out;
 }
 
-// How many slots they need. Where there is room, each has its own, which is found soonest; else
-// those serve again whose value is needed no more.
+// Returns the number of slots. With enough slots each value has its own, which is the fastest;
+// otherwise slots of values that are dead are reused.
 size_t Places::find_memory_of_globals(bool vectors, size_t slots) {
   slotless_.clear();
   for (uint32_t index : ordered(vectors)) {
@@ -348,7 +349,7 @@ size_t Places::find_memory_of_globals(bool vectors, size_t slots) {
       const uint32_t first = life(a).begin, second = life(b).begin;
       return first != second ? first < second : a < b;
     });
-  // By the end of what is in them: the slots.
+  // The slots by the end of what they contain.
   std::priority_queue<std::pair<uint32_t, size_t>, std::vector<std::pair<uint32_t, size_t>>,
                       std::greater<>>
       taken;
@@ -370,8 +371,8 @@ size_t Places::find_memory_of_globals(bool vectors, size_t slots) {
   return count;
 }
 
-// Values of one block begin one after the other, so that the end of the last one in each slot is
-// all that has to be known of it; they do not share slots with those that several blocks know.
+// The spans of one block begin in order, so only the end of the last span in each slot matters.
+// They do not share slots with values that live in several blocks.
 bool Places::find_memory(bool vectors, size_t slots) {
   const size_t first = find_memory_of_globals(vectors, slots);
   if (first > slots) return false;
@@ -391,7 +392,7 @@ bool Places::find_memory(bool vectors, size_t slots) {
 }
 
 bool Places::assign(bool vectors, const RegistersOf& registers) {
-  // In short code to try takes less than to look.
+  // In short code, trying is faster than counting.
   constexpr uint32_t kShort = 256;
   const bool may_fit = notes_ < kShort || most_alive(vectors) <= registers.all.size();
   if (may_fit && place_all(vectors, registers.all, registers.lost)) return true;

@@ -12,27 +12,27 @@
 
 namespace kiln::engine {
 
-// What a CPU has of one kind.
+// The registers of one kind that a CPU has.
 struct RegistersOf {
-  std::span<const uint8_t> all;     // in the order that they are tried in
-  std::span<const uint8_t> others;  // where some are kept for values that come from memory
-  uint32_t lost;                    // when a function is called, by bit
-  size_t slots;                     // in memory, for what gets none
+  std::span<const uint8_t> all;     // in allocation order
+  std::span<const uint8_t> others;  // the same, without those reserved for spilled values
+  uint32_t lost;                    // by a call, as bits
+  size_t slots;                     // spill slots in memory
 };
 
-// What it needs for one piece of code it keeps for the next.
+// Keeps its memory from one piece of code to the next.
 class Places {
  public:
-  // A place for each span of notes that are so many. False: there is too little memory for values
-  // without a register. `notes` forgets what nobody reads: drop(note, forget) takes a note out of
-  // the list, and calls `forget` with each register that it read.
+  // Assigns a place to each span of `count` notes. Returns false if there are too few spill slots.
+  // Removes notes whose results are never read: drop(note, forget) takes a note out of the list,
+  // and calls `forget` for each register that it read.
   template <class Notes>
   bool find(Notes& notes, uint32_t count, const RegistersOf& words, const RegistersOf& vectors) {
     begin(notes, count);
     drop_unread(notes);
     return place(words, vectors);
   }
-  // Registers that some value has, by bit.
+  // Registers that are assigned to some value, as bits.
   uint32_t used(bool vectors) const;
 
  private:
@@ -42,16 +42,16 @@ class Places {
     uint32_t begin, end;
     uint32_t next;  // of the same value, before it
   };
-  struct Global {  // a value that more than one block knows
+  struct Global {  // a value that lives in several blocks
     uint32_t value;
-    uint32_t last;    // span of the block that is looked at
-    uint32_t block;   // that this is true of
+    uint32_t last;    // its last span in `block`
+    uint32_t block;   // the current block
     uint32_t ranges;  // the last one
     float weight;
   };
 
   void begin(Spans& spans, uint32_t notes);
-  // Going back: what is read only to compute what nobody reads is not read either.
+  // Backwards, so that values that are read only to compute unread values are dropped too.
   template <class Notes>
   void drop_unread(Notes& notes) {
     for (uint32_t s = first_global_; s-- > 0;) {
@@ -100,7 +100,7 @@ class Places {
   std::vector<uint32_t> global_of_;  // by value
   std::vector<Global> globals_;
   uint32_t first_global_ = 0;   // span
-  std::vector<uint64_t> live_;  // by block: read, written, live before and behind
+  std::vector<uint64_t> live_;  // by block: read, written, live in, live out
   Grown<Range> ranges_;
   std::vector<int16_t> changes_;
   struct Keys {
@@ -109,8 +109,8 @@ class Places {
   };
   std::array<Keys, 2> keys_;              // words, vectors
   std::array<Grown<uint32_t>, 2> order_;  // words, vectors
-  // By register, in the order that they are tried in: moments that are taken. By word of those: in
-  // which registers any is.
+  // By register, in allocation order: the moments at which it is taken. By word of these: the
+  // registers taken at any moment of the word.
   std::vector<uint64_t> used_;
   std::vector<uint32_t> any_;
   struct Moment {
@@ -120,14 +120,15 @@ class Places {
   struct Words {
     uint32_t begin, end;
   };
-  // Of find_moments(): parts of words, whole words, and registers that have any of those.
+  // Results of find_moments(): partial words, whole words, and registers taken in any of the
+  // latter.
   Grown<Moment> moments_;
   Grown<Words> whole_;
   uint32_t blocked_ = 0;
   std::vector<uint32_t> slotless_;  // of find_memory_of_globals()
-  std::vector<uint32_t> ends_;      // by slot of find_memory(): the last one's
+  std::vector<uint32_t> ends_;      // by slot of find_memory(): end of its last span
   size_t words_ = 0;                // of a set of values
-  size_t time_words_ = 0;           // of a set of places in time
+  size_t time_words_ = 0;           // of a set of moments
 };
 
 }  // namespace kiln::engine

@@ -50,7 +50,7 @@ std::optional<uint32_t> Planner::write(uint32_t slot, Slot in, uint32_t bytes, u
   if (current != *variable && !plan_.variables[current].home)
     plan_.variables[current].until = index;
   current = *variable;
-  // Of a branch that became a mask: the others keep what they have.
+  // Under a branch that became a mask: the other lanes keep their values.
   if (lives_on && !under_.empty()) {
     if (in == Slot::Scalar) return std::nullopt;
     plan_.variables[*variable].blended = plan_.variables[*variable].input = true;
@@ -59,7 +59,7 @@ std::optional<uint32_t> Planner::write(uint32_t slot, Slot in, uint32_t bytes, u
   return variable;
 }
 
-// Inside of a branch that became a mask, one more: the lanes that go through both.
+// A branch inside a branch that became a mask: the lanes that pass both.
 bool Planner::takes_over_more(const Step& branch) {
   if (under_.empty() || !merged_.count(under_branch_)) return false;
   const Under outer = under_.back();
@@ -71,8 +71,8 @@ bool Planner::takes_over_more(const Step& branch) {
   Step both = branch;
   both.meaning = {Does::Logic};
   both.op.target = nullptr;
-  both.op.x = outer.is_not && other_not ? 1 : 0;  // none of both, or both
-  both.op.y = outer.is_not != other_not;          // of the inverse of a
+  both.op.x = outer.is_not && other_not ? 1 : 0;  // neither of them, or both
+  both.op.y = outer.is_not != other_not;          // with the inverse of a
   both.a = outer.is_not || !both.op.y ? outer.variable : *other;
   both.b = outer.is_not || !both.op.y ? *other : outer.variable;
   put_under(both);
@@ -96,7 +96,7 @@ void Planner::put_under(Step& step) const {
   step.resume = under_branch_;
 }
 
-// A branch around stores alone: they become stores for some lanes, so that lanes may disagree.
+// A branch around stores only: they become stores for some lanes, so lanes may disagree.
 bool Planner::takes_over_stores(const Step& step) {
   const Does does = step.meaning.does;
   if (does != Does::BranchIf && does != Does::BranchUnless) return false;
@@ -116,8 +116,8 @@ bool Planner::takes_over_stores(const Step& step) {
 }
 
 // At the border of an image some lanes of a warp have nothing to do up to their end. They compute
-// along, and if what they would load is not there, the interpreter runs the warp: nothing has been
-// stored by then. Not in the first version, which takes for granted that all lanes agree.
+// along. If the memory that they would load does not exist, the interpreter runs the warp: nothing
+// has been stored by then. Not in the first version, which assumes that all lanes agree.
 bool Planner::computes_along(uint32_t begin, uint32_t end) const {
   return plan_.whole && !steps_hold_ && !plan_.masked && flow_.is_end(end) &&
          std::none_of(plan_.steps.begin(), plan_.steps.end(), changes_memory) &&
@@ -134,6 +134,20 @@ bool Planner::read_steps() {
     Step step;
     step.index = i;
     step.op = flow_.plain(i);
+    if (plan_.alone) {
+      step.resume = i;
+      const size_t before = plan_.steps.size();
+      if (flow_.runs_alone(i) && read_one(step)) continue;
+      // The lane exits here.
+      while (plan_.steps.size() > before) plan_.steps.pop_back();
+      Step leaving;
+      leaving.index = leaving.resume = i;
+      leaving.op = step.op;
+      leaving.leaves = true;
+      add_live(leaving);
+      plan_.steps.push_back(std::move(leaving));
+      continue;
+    }
     step.meaning = *flow_.meaning(i);
     if (step.meaning.does == Does::LoadFused) {
       const Meaning* load = meaning_of(step.op.run);
@@ -152,7 +166,7 @@ bool Planner::read_steps() {
     if (!read_step(step)) return false;
     plan_.steps.push_back(std::move(step));
   }
-  // Read before it is written, in another round of a loop.
+  // Otherwise another iteration of a loop would read it before it is written.
   return std::none_of(plan_.variables.begin(), plan_.variables.end(), [&](const Variable& v) {
     return v.written && v.in == Slot::Scalar &&
            (scalars_.find(scalar_key(v.slot, 2)) || scalars_.find(scalar_key(v.slot, 4)) ||
@@ -160,7 +174,34 @@ bool Planner::read_steps() {
   });
 }
 
-// A load or a store of several registers is one step for each.
+// Where a lane exits, it reads what the block has computed so far.
+void Planner::add_live(Step& leaving) const {
+  for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
+    const Variable& v = plan_.variables[i];
+    if (!v.home && v.from < leaving.index && v.until >= leaving.index &&
+        !flow_.is_apart(v.from, leaving.index) && flow_.is_live(v.slot, leaving.index))
+      leaving.reads.push_back(i);
+  }
+}
+
+// For code of one lane, in which no branch becomes a mask.
+bool Planner::read_one(Step& step) {
+  step.meaning = *flow_.meaning(step.index);
+  if (step.meaning.does == Does::LoadFused) {
+    const Meaning* load = meaning_of(step.op.run);
+    if (!load) return false;
+    step.meaning = *load;
+  }
+  step.align = memory_bytes(step);
+  const Does does = step.meaning.does;
+  if (does == Does::LoadVector || does == Does::LoadScalarVector || does == Does::StoreVector)
+    return read_elements(step);
+  if (!read_step(step)) return false;
+  plan_.steps.push_back(std::move(step));
+  return true;
+}
+
+// A load or a store of several registers becomes one step per register.
 bool Planner::read_elements(Step step) {
   const Elements& elements = *static_cast<const Elements*>(step.op.data);
   const Does does = step.meaning.does;
@@ -177,8 +218,8 @@ bool Planner::read_elements(Step step) {
       one.op.b = elements.slots[e];
       one.op.y = elements.uniform[e];
     } else {
-      if (elements.slots[e] == step.op.a) return false;  // the others would read what it loaded
-      if (elements.slots[e] == kScratch) continue;       // nobody wants it
+      if (elements.slots[e] == step.op.a) return false;  // the next ones would read what it loaded
+      if (elements.slots[e] == kScratch) continue;       // the result is unused
       one.op.d = elements.slots[e];
     }
     if (!read_step(one)) return false;
@@ -189,7 +230,7 @@ bool Planner::read_elements(Step step) {
 
 bool Planner::read_operands(Step& step) {
   Meaning& m = step.meaning;
-  // One handler may serve both.
+  // One handler may serve scalars and lanes.
   if (m.lanes == kMixedLanes) m.lanes = static_cast<uint8_t>(~step.op.x & 7);
   const bool may_be_scalar =
       m.does == Does::Lanewise || m.does == Does::Cast || m.does == Does::Whole;
@@ -210,7 +251,7 @@ bool Planner::read_operands(Step& step) {
          operand(2, step.op.c, m.does == Does::MadWide ? 8 : bytes, &step.c);
 }
 
-// What a scalar of 32 bits always is, where that is known.
+// The constant value of a 32-bit scalar, if it is known.
 std::optional<uint32_t> Planner::number_in(uint32_t variable) const {
   const Variable& v = plan_.variables[variable];
   if (v.is_constant) return static_cast<uint32_t>(v.constant);
@@ -254,7 +295,7 @@ bool Planner::read_warpwide(Step& step) {
   return true;
 }
 
-// What a load, a store or an atomic reads. Nothing: it cannot be compiled; true: it writes no
+// The operands of a load, a store or an atomic. No value: it cannot be compiled; true: it writes no
 // register.
 std::optional<bool> Planner::read_access(Step& step) {
   const Op& op = step.op;
@@ -267,7 +308,7 @@ std::optional<bool> Planner::read_access(Step& step) {
       return std::nullopt;
     plan_.local_stride = warp_.local_stride;
   }
-  if (has_header && plan_.some) {
+  if (has_header && (plan_.some || plan_.alone)) {
     step.a = read(op.a, Slot::Header, op.x & kAddress32 ? 4 : 8);
     if (!step.a) return std::nullopt;
     step.place.variable = *step.a;
@@ -286,10 +327,11 @@ std::optional<bool> Planner::read_access(Step& step) {
     return step.b ? std::optional(true) : std::nullopt;
   }
   if (does == Does::Atomic) {
-    if (plan_.apart) return std::nullopt;
+    if (plan_.apart && !is_change_called(step)) return std::nullopt;
+    plan_.calls |= is_change_called(step);
     step.b = read(op.b, Slot::Lanes, bytes_of(step.meaning.type));
     if (!step.b) return std::nullopt;
-    if (!op.y || !flow_.is_live(op.d, step.index + 1)) return true;  // nobody wants it
+    if (!op.y || !flow_.is_live(op.d, step.index + 1)) return true;  // the result is unused
   }
   return false;
 }
@@ -354,10 +396,10 @@ bool Planner::read_step(Step& step) {
   return true;
 }
 
-// One block that ends in the branch back: all lanes then leave at the same place. What is read
-// behind it has to stay as it was when a lane left.
+// One block that ends in the branch back: all lanes exit at the same place. Values that are live
+// there keep what they were when the lane left.
 bool Planner::find_blended() {
-  if (plan_.apart) {              // lanes wait between blocks, and keep all that is written there
+  if (plan_.apart) {              // lanes that wait between blocks keep everything written there
     if (all_lanes_) return true;  // see find_parted()
     for (const auto& [slot, index] : plan_.home) {
       Variable& v = plan_.variables[index];
@@ -378,8 +420,9 @@ bool Planner::find_blended() {
   return true;
 }
 
-// The Ops that only some lanes may run: those between a branch at which lanes go apart and where
-// they meet again. Lanes that leave the phase never come back, so the others stay together.
+// The Ops that perhaps only some lanes run: those between a branch at which lanes diverge and the
+// point where they converge. Lanes that leave the phase never come back, so the others stay
+// together.
 List<bool> Planner::parted_ops(List<uint32_t>* leaves) const {
   const Phase& phase = plan_.phase;
   struct Range {
@@ -399,7 +442,7 @@ List<bool> Planner::parted_ops(List<uint32_t>* leaves) const {
       ranges.push_back(target > step.index ? Range{step.index + 1, target}
                                            : Range{target, step.index + 1});
   }
-  // A branch of such a range leads out of it: the range reaches as far.
+  // A branch inside such a range leads out of it: extends the range.
   for (bool changed = true; changed;) {
     changed = false;
     for (Range& range : ranges) {
@@ -422,8 +465,8 @@ List<bool> Planner::parted_ops(List<uint32_t>* leaves) const {
   return out;
 }
 
-// Where all lanes begin together, what is written while they are together needs no masks, and may
-// be one value or rise by a step. True: some variable that was taken for such a one is not.
+// If all lanes begin together, values that are written while they are together need no masks, and
+// may be uniform or base and step. Returns true if a variable that was planned so is not.
 bool Planner::find_parted() {
   if (!plan_.apart || !all_lanes_) return false;
   List<uint32_t> leaves;
@@ -464,6 +507,7 @@ ListedSet<uint32_t> merged_branches(const Flow& flow, const Plan& plan) {
 }  // namespace
 
 std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, Taken taken) {
+  if (taken.alone) return Planner(flow, phase, warp, false, taken).run();
   if (!taken.all_lanes || taken.apart) return Planner(flow, phase, warp, true, taken).run();
   std::optional<Plan> plan = Planner(flow, phase, warp, false, taken).run();
   if (!plan || !plan->lanes_decide) return plan;
@@ -473,8 +517,8 @@ std::optional<Plan> make_plan(const Flow& flow, const Phase& phase, Warp& warp, 
     if (merged && !(merged->lanes_decide && phase.loops)) return merged;
     if (merged) plan = std::move(merged);
   }
-  // Masks cost no more than to see whether lanes agree, and need not have all of them at once; but
-  // an address that is read behind the loop is then one for each lane.
+  // Masks cost no more than checking whether lanes agree, and do not need all lanes at once. But an
+  // address that is read after the loop then differs by lane.
   std::optional<Plan> masked = Planner(flow, phase, warp, true, taken).run();
   return masked && gathers(*masked) <= gathers(*plan) ? std::move(masked) : std::move(plan);
 }
@@ -486,9 +530,10 @@ uint64_t number_of(const Plan& plan) {
     out ^= out >> 32;
   };
   add(uint64_t{plan.local_stride} << 16 | uint64_t{plan.header_rows} << 8 | plan.row_lanes);
-  add(plan.steps.size() << 8 | uint64_t{plan.by_double} << 7 | uint64_t{plan.some} << 6 |
-      uint64_t{plan.apart} << 5 | uint64_t{plan.masked} << 4 | uint64_t{plan.memory_decides} << 3 |
-      uint64_t{plan.calls} << 2 | uint64_t{plan.lanes_decide} << 1 | uint64_t{plan.whole});
+  add(plan.steps.size() << 10 | uint64_t{plan.alone} << 9 | uint64_t{plan.by_double} << 7 |
+      uint64_t{plan.some} << 6 | uint64_t{plan.apart} << 5 | uint64_t{plan.masked} << 4 |
+      uint64_t{plan.memory_decides} << 3 | uint64_t{plan.calls} << 2 |
+      uint64_t{plan.lanes_decide} << 1 | uint64_t{plan.whole});
   for (const Variable& v : plan.variables) {
     add(uint64_t{v.slot} << 32 | static_cast<uint64_t>(v.in) << 24 |
         static_cast<uint64_t>(v.kept) << 16 | uint64_t{v.held} << 3 | uint64_t{v.blended} << 2 |
@@ -508,7 +553,7 @@ uint64_t number_of(const Plan& plan) {
   return out;
 }
 
-// A value that has no rows of its own rises by the same step from one of the plan's to the next.
+// A value without rows continues to rise by the same step from one row of the plan to the next.
 Pattern2 header_steps(const Affine& header, uint32_t row_lanes, bool narrow) {
   Pattern2 out{static_cast<int64_t>(header.step), 0};
   if (row_lanes < kWarpSize) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is each value of a phase kept? From what the inputs look like in the first warp, it follows
-// for all that is made of them.
+// How is each value of a phase kept? The inputs have the pattern of the first warp, and everything
+// computed from them follows.
 #include <algorithm>
 #include <cstring>
 
@@ -58,7 +58,8 @@ bool is_wide_arithmetic(const Meaning& m) {
   }
 }
 
-// Addresses and branches want to know whether lanes differ, and so does what they are made of.
+// Addresses and branches need to know whether lanes differ, and so does everything that they are
+// computed from.
 void Planner::find_wanted() {
   for (const Step& step : plan_.steps) {
     const bool asks = is_branch(step) || changes_memory(step) || step.meaning.does == Does::Load ||
@@ -74,7 +75,7 @@ void Planner::find_wanted() {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Step& step : plan_.steps) {
-      // Of several results all are asked for if one is.
+      // If one of several results is needed, all are.
       for (uint32_t to : step.writes) {
         const Variable& v = plan_.variables[to];
         for (uint32_t from : step.reads) {
@@ -115,8 +116,8 @@ Pattern2 Planner::pattern_of(const Variable& v, uint32_t row_lanes) const {
   return seen;
 }
 
-// Fragments of matrices lie in rows of four or eight lanes, whatever shape the block has: if an
-// address does, all values are looked at in such rows.
+// Matrix fragments are in rows of four or eight lanes, whatever shape the block has: if an address
+// has such rows, all values are kept in them.
 void Planner::look_for_rows() {
   for (uint32_t row_lanes = kWarpSize / 2; row_lanes >= least_row_lanes(); row_lanes /= 2) {
     for (const Variable& v : plan_.variables) {
@@ -126,15 +127,15 @@ void Planner::look_for_rows() {
           !Rises(pattern_of(v, row_lanes), row_lanes).hold(warp_.registers + v.slot, v.bytes))
         continue;
       plan_.row_lanes = row_lanes;
-      if (plan_.header_rows) plan_.whole = false;  // the next warp's values are not in these rows
+      if (plan_.header_rows) plan_.whole = false;  // the next warp's values do not fit these rows
       look_at_inputs();
       return;
     }
   }
 }
 
-// Is something stored by the lanes alone that it names? That takes no longer than to see whether
-// all of them agree.
+// Is it the predicate of a store for some lanes? Keeping it as a mask costs no more than checking
+// whether all lanes agree.
 bool Planner::is_under(const Variable& v) const {
   return std::any_of(plan_.steps.begin(), plan_.steps.end(), [&](const Step& step) {
     return step.under && &plan_.variables[*step.under] == &v;
@@ -146,6 +147,11 @@ void Planner::look_at_inputs() {
     if (!v.home || !v.input) continue;
     if (v.in == Slot::Scalar) {
       v.kept = Kept::Word;
+      continue;
+    }
+    if (plan_.alone) {
+      v.kept = v.bytes >= 4 && v.real ? Kept::Splat : Kept::Word;
+      if (v.in == Slot::Predicate) v.kept = Kept::Word;
       continue;
     }
     if (v.in == Slot::Header) {
@@ -166,12 +172,26 @@ void Planner::look_at_inputs() {
       continue;
     }
     const Pattern2 seen = pattern_of(v, plan_.row_lanes);
-    // The bits of numbers that rise do so by a step only by chance.
+    // The bits of floats rise by a step only by chance.
     if ((v.real && !(seen == Pattern2{})) || !Rises(seen, plan_.row_lanes).hold(at, v.bytes))
       continue;
     v.steps = seen;
     v.kept = seen == Pattern2{} ? Kept::Word : Kept::Steps;
   }
+}
+
+// Values that only Ops write at which a lane exits: the code never reads them, but it may write
+// them back.
+void Planner::find_unwritten() {
+  List<bool> written(plan_.variables.size(), false);
+  for (const Step& step : plan_.steps) {
+    if (step.d) written[*step.d] = true;
+  }
+  for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
+    Variable& v = plan_.variables[i];
+    if (v.home && !v.input && !written[i]) v.input = true;
+  }
+  look_at_inputs();
 }
 
 bool Planner::known(const Step& step) const {
@@ -194,7 +214,7 @@ bool is_one(const Variable* v) { return !v || v->kept == Kept::Word || v->kept =
 
 bool has_steps(const Variable* v) { return v && v->kept == Kept::Steps; }
 
-// What a scalar is, where that is known or may be taken for granted.
+// The value of a scalar, if it is known or may be assumed.
 std::optional<int64_t> Planner::factor_of(const std::optional<uint32_t>& index, Number type) {
   if (!index) return std::nullopt;
   Variable& v = plan_.variables[*index];
@@ -208,7 +228,7 @@ std::optional<int64_t> Planner::factor_of(const std::optional<uint32_t>& index, 
   return static_cast<int64_t>(bytes_of(type) == 4 ? v.constant & 0xffffffffu : v.constant);
 }
 
-// Of one value of base and step and one scalar, or of two scalars; of three, the last one added.
+// The product of base and step and a scalar, or of two scalars; a third operand is added.
 void Planner::steps_of_product(const Step& step, Variable* out) {
   const Variable *a = var(step.a), *b = var(step.b), *c = var(step.c);
   const auto term = [](const Variable* v) { return has_steps(v) || is_one(v); };
@@ -225,7 +245,7 @@ void Planner::steps_of_product(const Step& step, Variable* out) {
   out->steps = product;
 }
 
-// Is base and step compared with a number, for a branch?
+// Is this a comparison of base and step with a number, for a branch?
 bool Planner::takes_ends(const Step& step) const {
   const Meaning& m = step.meaning;
   const Variable *a = var(step.a), *b = var(step.b);
@@ -233,9 +253,9 @@ bool Planner::takes_ends(const Step& step) const {
          is_ordering(m.comparison) && ((has_steps(a) && is_one(b)) || (has_steps(b) && is_one(a)));
 }
 
-// An index of base and step is often taken apart into a row and a column: divided by the width of
-// an image. Most warps are in one row then; where the first power of two above the lanes divides,
-// or the row is long, this one is taken to be.
+// An index of base and step is often split into a row and a column, by a division by the width of
+// an image. Most warps are then in one row. The plan assumes this if the width is a power of two
+// above the distance of the lanes, or much larger than it.
 bool Planner::is_in_one_part(const Step& step) {
   const Meaning& m = step.meaning;
   const Variable *a = var(step.a), *b = var(step.b);
@@ -252,11 +272,11 @@ bool Planner::is_in_one_part(const Step& step) {
       std::abs(a->steps.step) * (plan_.row_lanes - 1) + std::abs(a->steps.row_step) * rows;
   constexpr int64_t kSeldom = 8;
   if (size >> 31 != 0 || size <= span) return false;
-  // A loop that has stored is gone on with where it does not hold; others begin again.
+  // If the assumption fails, a loop with stores continues in the interpreter; others start again.
   return is_power || (size / kSeldom >= span && (!plan_.phase.loops || plan_.phase.stores));
 }
 
-// Of 8 or 16 bits: none rises by a step, and what is one is so in a vector.
+// Values of 8 or 16 bits never rise by a step, and uniform ones are in a vector.
 Kept Planner::small_kept(const Step& step) const {
   if (step.meaning.does == Does::Lanewise)
     return step.op.effect == Effect::Scalar ? Kept::Splat : Kept::Vector;
@@ -264,7 +284,7 @@ Kept Planner::small_kept(const Step& step) const {
   return one && step.meaning.does != Does::Compare ? Kept::Splat : Kept::Vector;
 }
 
-// Of what computes nothing, or is lanes or one value whatever its operands are.
+// For operations that compute nothing, or whose result is kept the same way for any operands.
 bool Planner::is_plain(const Step& step, bool one, bool real, Variable* out) const {
   const Meaning& m = step.meaning;
   switch (m.does) {
@@ -291,7 +311,7 @@ bool Planner::is_plain(const Step& step, bool one, bool real, Variable* out) con
   }
 }
 
-// How the result is kept, from how the operands are.
+// How the result is kept, given the operands.
 Variable Planner::result_of(const Step& step) {
   const Meaning& m = step.meaning;
   const Variable *a = var(step.a), *b = var(step.b), *c = var(step.c);
@@ -360,12 +380,25 @@ Variable Planner::result_of(const Step& step) {
   return out;
 }
 
+// Numbers that arithmetic reads are in vectors, where the arithmetic is, and others in general
+// registers.
+Kept Planner::kept_alone(const Step& step) const {
+  const Meaning& m = step.meaning;
+  const Variable& d = plan_.variables[*step.d];
+  if (d.in == Slot::Predicate) return Kept::Word;
+  if (d.bytes < 4) return m.does == Does::Small ? Kept::Splat : Kept::Word;
+  const bool real = is_real(m.type) || is_real(m.from) || m.does == Does::Small || d.real;
+  return real ? Kept::Splat : Kept::Word;
+}
+
 bool Planner::infer_step(const Step& step, bool* changed) {
   const Does does = step.meaning.does;
   const bool is_small = is_small_step(step) && does != Does::Copy && does != Does::Spread &&
                         does != Does::Load && does != Does::LoadScalar;
   Variable out;
-  if (is_small)
+  if (plan_.alone)
+    out.kept = kept_alone(step);
+  else if (is_small)
     out.kept = small_kept(step);
   else
     out = result_of(step);
@@ -390,8 +423,8 @@ bool Planner::infer_step(const Step& step, bool* changed) {
   return d.in != Slot::Scalar || kept == Kept::Word || kept == Kept::Splat;
 }
 
-// From what the inputs look like, until nothing changes. A variable that is written in several ways
-// becomes vectors: each can change but a few times.
+// Starts from the inputs, and repeats until nothing changes. A variable that is written in several
+// ways becomes vectors, so each variable changes only a few times.
 bool Planner::infer() {
   for (Step& step : plan_.steps) {
     if (step.place.of != Place::Of::Header) continue;
@@ -423,10 +456,10 @@ bool Planner::infer() {
   return true;
 }
 
-// Is it written on every way from the entry to an exit?
+// Is it written on every path from the entry to an exit?
 bool Planner::is_assigned_at_exits(uint32_t variable) const {
   if (!plan_.phase.branches) return true;
-  // It is entered at the top: written before the first branch of the phase.
+  // The entry is at the top, so this means before the first branch of the phase.
   for (const Step& step : plan_.steps) {
     if (step.d == variable) return true;
     if (!step.d) return false;
@@ -434,8 +467,8 @@ bool Planner::is_assigned_at_exits(uint32_t variable) const {
   return false;
 }
 
-// f32 arithmetic gives the same number whatever bits a NaN has: only where they can be seen must
-// they be the ones of a GPU. What comes from memory or from the frame keeps its own bits.
+// The numbers that f32 arithmetic gives do not depend on the bits of a NaN, so these must be a
+// GPU's only where they can be observed. Values from memory or from the frame keep their bits.
 void Planner::find_lazy() {
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
     Variable& v = plan_.variables[i];
@@ -445,7 +478,7 @@ void Planner::find_lazy() {
              (!v.input || is_assigned_at_exits(i));
   }
   for (const Step& step : plan_.steps) {
-    // These change a sign or the place of bits, and leave a signaling NaN one.
+    // These change a sign or move bits, and leave signaling NaNs signaling.
     const Does does = step.meaning.does;
     if (does == Does::Negate || does == Does::Absolute || does == Does::Small)
       plan_.variables[*step.d].quiet = false;
@@ -454,7 +487,7 @@ void Planner::find_lazy() {
     const bool converts = does == Does::Convert || does == Does::Small || does == Does::Whole;
     if (converts && step.meaning.from == Number::F32 && step.meaning.type != Number::F64) continue;
     for (const auto& from : {step.a, step.b, step.c}) {
-      // Raw bits or arithmetic: only one that is always arithmetic may be made canonical here.
+      // Raw bits or arithmetic: may become canonical here only if it is always arithmetic.
       if (from && plan_.variables[*from].input) plan_.variables[*from].lazy = false;
     }
     for (uint32_t from : step.reads) {
@@ -463,10 +496,11 @@ void Planner::find_lazy() {
   }
 }
 
-// Of two f64 NaNs, a GPU's result has the bits of one; which one depends on the operation, and on
-// each CPU it is another. Where all NaNs have the bits that arithmetic gives to new ones, nobody
-// can tell. So NaNs from elsewhere are looked for before arithmetic reads them, and the interpreter
-// goes on where there is one: inputs when the phase begins, others at the Op (emit_numbers.cpp).
+// If two f64 operands are NaN, a GPU's result has the bits of one of them; which one depends on the
+// operation, and differs on each CPU. If all NaNs have the bits of NaNs that arithmetic creates,
+// the difference cannot be observed. So other NaNs are looked for before arithmetic reads them, and
+// if there is one, the interpreter continues: inputs are checked when the phase begins, other
+// values at the Op (emit_numbers.cpp).
 void Planner::find_clean() {
   for (const Step& step : plan_.steps) {
     if (!is_wide_arithmetic(step.meaning)) continue;
@@ -494,7 +528,7 @@ bool Planner::gives_clean(const Step& step) const {
     return plan_.variables[*from].clean;
   };
   switch (m.does) {
-    case Does::Convert:  // an integer is no NaN
+    case Does::Convert:  // an integer is not a NaN
       return m.type == Number::F64 && m.from != Number::F32;
     case Does::Copy:
     case Does::Spread:
@@ -506,8 +540,8 @@ bool Planner::gives_clean(const Step& step) const {
   }
 }
 
-// Do the lanes of a value rise by the same step along a row, and from row to row? Asked each time
-// that machine code is entered, so what they would have risen by is computed once.
+// Do the lanes of a value rise by the same step along a row, and from row to row? Each entry of
+// machine code asks this, so the rises are computed once.
 namespace {
 
 template <class T>

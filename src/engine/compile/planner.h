@@ -20,10 +20,11 @@ class Planner {
     plan_.masked = masked;
     plan_.apart = taken.apart;
     plan_.by_double = taken.by_double;
+    plan_.alone = plan_.calls = taken.alone;  // handlers of Ops without instructions here
     plan_.some = taken.apart && !taken.all_lanes;
     plan_.whole = flow.is_whole(phase);
     plan_.meets = flow.meets(phase);
-    if (flow.program().narrow_rows)
+    if (flow.program().narrow_rows && !taken.alone)
       plan_.row_lanes = plan_.header_rows = warp.block->grid->block_dim.x;
   }
 
@@ -34,14 +35,15 @@ class Planner {
   }
 
   std::optional<Plan> run() {
-    if (plan_.row_lanes < 4) return std::nullopt;  // a strip would reach over several rows
+    if (plan_.row_lanes < 4) return std::nullopt;  // a strip would span several rows
     if (plan_.masked && !plan_.apart && plan_.phase.stores) return std::nullopt;
     if (!read_steps()) return std::nullopt;
     if (plan_.masked && !plan_.apart && has_small(plan_)) return std::nullopt;
     if (plan_.masked && !find_blended()) return std::nullopt;
     find_wanted();
     look_at_inputs();
-    if (plan_.row_lanes == kWarpSize) look_for_rows();
+    if (plan_.alone) find_unwritten();
+    if (plan_.row_lanes == kWarpSize && !plan_.alone) look_for_rows();
     if (!infer()) return std::nullopt;
     while (find_parted()) {
       for (Variable& v : plan_.variables) v.kept = Kept::Unknown, v.steps = {};
@@ -54,20 +56,20 @@ class Planner {
   }
 
  private:
-  // The variable that a slot is read as now, or that is there from before.
+  // The variable that the slot holds now, or held before the block.
   std::optional<uint32_t> read(uint32_t slot, Slot in, uint32_t bytes) {
     if (const uint32_t* now = current_.find(slot)) {
       const Variable& v = plan_.variables[*now];
       if (v.in != in || v.bytes != bytes) return std::nullopt;
       return *now;
     }
-    // One constant may serve as a number of 32 bits and as one of 64, and as a predicate.
+    // One constant may serve as a 32-bit number, as a 64-bit number and as a predicate.
     const auto home = plan_.home.find(slot);
     const bool is_free =
         home == plan_.home.end() || (plan_.variables[home->second].in == Slot::Predicate &&
                                      !plan_.variables[home->second].written);
     if (in == Slot::Scalar && is_free) return scalar_of(slot, bytes);
-    // A number that a handler wants in all lanes is one value here.
+    // A number that a handler needs in all lanes is uniform here.
     uint64_t number = 0;
     if (in == Slot::Lanes && is_free && flow_.is_lane_constant(slot, bytes, &number)) {
       const uint32_t one = scalar_of(slot, bytes);
@@ -100,7 +102,7 @@ class Planner {
       v.in = in;
       v.bytes = bytes;
       v.home = true;
-      v.input = flow_.is_live(slot, plan_.phase.begin);
+      v.input = flow_.is_live(slot, plan_.phase.first());
       plan_.variables.push_back(v);
     }
     const Variable& v = plan_.variables[place->second];
@@ -110,6 +112,9 @@ class Planner {
   std::optional<uint32_t> write(uint32_t slot, Slot in, uint32_t bytes, uint32_t index);
   void begin_block(uint32_t first);
   bool read_steps();
+  bool read_one(Step& step);
+  void add_live(Step& leaving) const;
+  Kept kept_alone(const Step& step) const;
   bool read_step(Step& step);
   std::optional<bool> read_access(Step& step);
   bool read_elements(Step step);
@@ -126,6 +131,7 @@ class Planner {
   void find_wanted();
   bool is_under(const Variable& v) const;
   void look_at_inputs();
+  void find_unwritten();
   void look_for_rows();
   Pattern2 pattern_of(const Variable& v, uint32_t row_lanes) const;
   bool infer();
@@ -134,7 +140,7 @@ class Planner {
   Variable result_of(const Step& step);
   Kept small_kept(const Step& step) const;
   std::optional<int64_t> factor_of(const std::optional<uint32_t>& index, Number type);
-  // What does not hold is found late in a loop, and all of it was for nothing.
+  // In a loop a failed assumption is found late, and all the work before it is lost.
   bool may_take_ends() const { return steps_hold_ && !plan_.phase.loops; }
   bool takes_ends(const Step& step) const;
   bool is_in_one_part(const Step& step);
@@ -153,18 +159,18 @@ class Planner {
   Plan plan_;
   bool patterns_, steps_hold_, all_lanes_;
   using Numbers = BySlot<ScratchAllocator<SlotEntry>>;
-  Numbers scalars_;  // by scalar_key(): only read
-  Numbers current_;  // what a slot holds inside of a block
+  Numbers scalars_;  // by scalar_key(): read-only
+  Numbers current_;  // what a slot holds inside a block
   uint32_t block_end_ = 0;
   Numbers last_write_;  // of the block
   Touched touched_;     // of read_warpwide()
-  // What is read up to `end` is for the lanes of a predicate.
+  // Ops up to `end` are for the lanes of a predicate.
   struct Under {
     uint32_t variable;
-    bool is_not;  // for those that the predicate does not name
+    bool is_not;  // for the other lanes
     uint32_t end;
   };
-  List<Under> under_;  // of a branch that became a mask, and of those inside of it
+  List<Under> under_;  // a branch that became a mask, and those inside it
   uint32_t under_branch_ = 0;
   ListedSet<uint32_t> merged_;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do the values of a piece of code live? Each CPU notes its instructions on registers without
-// a limit to their number, one after the other; what is known of a value when an instruction is
-// noted is written down at once, for each way through the list again costs as much as noting it
-// did. places.h finds a place for each value then.
+// Where do the values of a piece of code live? Each CPU notes its instructions one after the other,
+// on an unlimited number of virtual registers. Live ranges are recorded at once, when an
+// instruction is noted, because each further pass over the list costs as much as noting it did.
+// places.h then finds a place for each value.
 #pragma once
 
 #include <asmjit/core.h>
@@ -18,9 +18,9 @@
 
 namespace kiln::engine {
 
-// A list that grows without touching memory that it does not use: a page costs as much as a
-// thousand instructions when it is touched first, and most code is made by a process that is young.
-// So short lists begin with so little that several share a page.
+// A list that grows without touching memory that it does not use: the first touch of a page costs
+// as much as a thousand instructions, and most code is made by young processes. Short lists start
+// so small that several share a page.
 template <class T, size_t kFirst = 1024>
 class Grown {
  public:
@@ -35,7 +35,7 @@ class Grown {
   T* data() { return all_; }
   const T* data() const { return all_; }
   T& back() { return all_[size_ - 1]; }
-  // Memory for one more, which is a part of the list after add().
+  // Memory for one more element, which add() appends.
   T& next() {
     if (size_ == room_) grow(size_ + 1);
     return all_[size_];
@@ -45,7 +45,7 @@ class Grown {
     next() = one;
     ++size_;
   }
-  // What is new has any bits.
+  // New elements are uninitialised.
   void resize(uint32_t size) {
     if (size > room_) grow(size);
     size_ = size;
@@ -67,30 +67,30 @@ class Grown {
 // What is the same for the instructions of every CPU: values, blocks and labels.
 class Spans {
  public:
-  // What names a register in an instruction: registers of the CPU are below kSpans, spans behind.
+  // The registers in an instruction: below kSpans those of the CPU, from there on spans.
   static constexpr uint32_t kSpans = 64, kNone = ~uint32_t{0};
-  // Of longer code the memory goes back to the system; else the next piece of code begins with what
-  // the last one left behind, which takes a fifth off the time.
+  // Memory for longer code is freed. Otherwise the next piece of code reuses it, which saves a
+  // fifth of the time.
   static constexpr size_t kMostKept = 16 << 10;  // instructions
   static bool is_span(uint32_t reg) { return reg >= kSpans && reg < kNone - 1; }
 
-  // Where a value lives in one block; and, behind all of those, where a value lives that more than
-  // one block knows.
+  // The live range of a value in one basic block; after all of those, the live ranges of values
+  // that live in several blocks.
   struct Span {
     uint32_t value;
-    uint32_t begin, end;  // an instruction has two: it reads at the first and writes at the second
-    uint32_t like;        // one that it is copied from or to
+    uint32_t begin, end;  // two per instruction: it reads at the first and writes at the second
+    uint32_t like;        // a value that it is copied from or to
     uint16_t count;       // of uses
-    int16_t place;        // a register; below 0, memory
+    int16_t place;        // a register; negative: memory
     bool is_vector;
-    bool exposed;  // it is there before the block
+    bool exposed;  // live at the start of the block
     bool pure;     // so is the instruction that it begins with
-    bool joined;   // it is a part of the span of all blocks
+    bool joined;   // part of the span of all blocks
   };
   struct Block {
     uint32_t begin = 0, end = 0;  // instructions
     uint32_t first_span = 0;
-    uint32_t label = kNone;  // that its last instruction may jump to
+    uint32_t label = kNone;  // possible target of its last instruction
     bool goes_on = true;     // to the next block
     uint32_t next[2] = {}, next_count = 0;
     uint32_t depth = 0;  // loops around it
@@ -98,7 +98,7 @@ class Spans {
   struct Copy {
     uint32_t to, from;  // spans
   };
-  struct Lost {  // where registers are: a function is called
+  struct Lost {  // where a call overwrites registers
     uint32_t begin, end;
   };
 
@@ -106,8 +106,8 @@ class Spans {
     block_of_label_.push_back(kNone);
     return asmjit::Label(static_cast<uint32_t>(block_of_label_.size()) - 1);
   }
-  // What jumps there on a condition does not end its block: no value has to be known there, and
-  // those of a block are found much faster than those of several.
+  // A conditional jump to such a label does not end its block: the target reads no values, and live
+  // ranges inside a block are found much faster than across blocks.
   asmjit::Label new_bare_label() {
     const asmjit::Label label = newLabel();
     bare_labels_.push_back(label.id());
@@ -126,25 +126,26 @@ class Spans {
     values_.push_back({kNone, kNone >> 1, is_vector});
     return asmjit::Operand::indexToVirtId(values_.size() - 1);
   }
-  // Before each instruction.
+  // To be called before each instruction.
   void begin_note(uint32_t note) {
     if (!begins_block_) return;
     begins_block_ = false;
     block_ = static_cast<uint32_t>(blocks_.size());
     blocks_.push_back({note, note, spans_.size()});
   }
-  // The value becomes a span that is read until then.
+  // The value is read: it lives until then.
   [[gnu::always_inline]] uint32_t read(uint32_t id, uint32_t until) {
     if (!is_virtual(id)) return id;
     const uint32_t value = asmjit::Operand::virtIdToIndex(id);
     const uint32_t index =
         values_[value].block == block_ ? values_[value].span : expose(value, until);
     Span& span = spans_[index];
-    span.end = until;  // what was noted before is not later
+    span.end = until;  // notes come in order
     span.count += span.count != 0xffff;
     return index + kSpans;
   }
-  // The value is written: what was there before goes on, as it was read, or ends.
+  // The value is written: either a new span begins, or the old one continues because the
+  // instruction reads it too.
   [[gnu::always_inline]] uint32_t write(uint32_t id, uint32_t at, bool begins, bool is_pure) {
     if (!is_virtual(id)) return id;
     const uint32_t value = asmjit::Operand::virtIdToIndex(id);
@@ -161,7 +162,7 @@ class Spans {
   void note_copy(uint32_t to, uint32_t from) {
     if (is_span(to) && is_span(from)) copies_.push_back({to - kSpans, from - kSpans});
   }
-  // Behind a jump or a return.
+  // After a jump or a return.
   void end_block(uint32_t label, bool goes_on) {
     begins_block_ = true;
     blocks_.back().label = label;
@@ -173,10 +174,10 @@ class Spans {
 
   struct Value {
     uint32_t span;
-    uint32_t block : 31;  // that the span is in
+    uint32_t block : 31;  // the block of the span
     uint32_t is_vector : 1;
   };
-  // So long from the beginning that they need not move: what nobody has touched costs nothing.
+  // Long enough from the start that it never has to move: untouched memory costs nothing.
   static constexpr size_t kLong = 1 << 20;
   Grown<Value> values_;
   Grown<Span, kLong> spans_;

@@ -10,7 +10,7 @@
 namespace kiln::engine {
 namespace {
 
-// A predicate takes eight bytes, so that what follows it stays aligned.
+// A predicate takes eight bytes, so that the next slot stays aligned.
 size_t bytes_of_slot(const StandInSlot& slot) {
   return slot.predicate ? sizeof(uint64_t) : size_t{slot.bytes} * kWarpSize;
 }
@@ -93,7 +93,7 @@ StandIns::~StandIns() {
   }
 }
 
-// As Warp::diverge() does, of more than two.
+// Like Warp::diverge(), for more than two groups.
 const Op* go_apart(Warp& warp, std::span<const LaneGroup> groups, const LaneGroup& here,
                    bool turn_ends) {
   for (const LaneGroup& group : groups) {

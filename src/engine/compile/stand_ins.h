@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does code for all lanes run where some lanes are elsewhere? Each of those stands in for the
-// nearest lane before it that is here, with its values: it goes the same way and loads the same.
-// Its own registers are put back behind. For loops without stores alone.
+// How does code for all lanes run while some lanes are elsewhere? Each of those stands in for the
+// nearest active lane before it, with its values: it goes the same way and loads the same. Its own
+// registers are restored afterwards. Only for loops without stores.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace kiln::engine {
 
-// What code may read or write of the frame.
+// Slots of the frame that the code may read or write.
 struct StandInSlot {
   uint32_t slot = 0;
-  uint32_t bytes = 4;  // of a lane
+  uint32_t bytes = 4;  // per lane
   bool predicate = false;
   bool input = false;
 };
-// Empty: the plan is none that others could stand in for.
+// Empty if lanes cannot stand in for others with this plan.
 std::vector<StandInSlot> stand_in_slots(const Plan& plan);
 
 class StandIns {
@@ -41,13 +41,13 @@ class StandIns {
   alignas(64) std::byte saved_[kMostBytes];
 };
 
-// Lanes of a warp that go on at an Op.
+// Lanes of a warp that continue at an Op.
 struct LaneGroup {
-  const Op* at = nullptr;
-  uint32_t lanes = 0;
+  const Op* at;
+  uint32_t lanes;
 };
-// Machine code has left the lanes of the warp at several places, those of `here` last; `turn_ends`:
-// with the end of their turn. Returns what its handler does.
+// Machine code has left the lanes of the warp at several places, those of `here` last; with
+// `turn_ends`, their turn is over. Returns what a handler returns.
 const Op* go_apart(Warp& warp, std::span<const LaneGroup> groups, const LaneGroup& here,
                    bool turn_ends);
 

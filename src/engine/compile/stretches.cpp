@@ -11,6 +11,7 @@
 
 #include "engine/compile/balance.h"
 #include "engine/compile/entry.h"
+#include "engine/compile/subnormals.h"
 #include "engine/decode/control.h"
 #include "engine/machine/advance.h"
 
@@ -53,7 +54,8 @@ constexpr uint32_t kSeldom = 8;
 
 void note_miss(const Stretch& stretch, Compiled& compiled, uint32_t entered) {
   const uint32_t allowed = stretch.phase.loops ? kMissesAllowed : kMissesWithoutLoops;
-  const uint32_t missed = compiled.missed.fetch_add(1, std::memory_order_relaxed) + 1;
+  const uint32_t missed = compiled.missed.load(std::memory_order_relaxed) + 1;
+  compiled.missed.store(missed, std::memory_order_relaxed);
   if (missed <= allowed || missed <= entered / 4 * 3) return;
   compiled.own.store(nullptr, std::memory_order_relaxed);
   compiled.state.store(Compiled::State::Off, std::memory_order_release);
@@ -82,111 +84,8 @@ uint32_t count_entry(Compiled& compiled) {
   stretch.goes_apart.store(true, std::memory_order_relaxed);
 }
 
-#if defined(__x86_64__)
-// An operand was subnormal, or a result and not exact.
-constexpr uint32_t kSawSubnormals = 0x12;
-bool has_seen_subnormals() { return (__builtin_ia32_stmxcsr() & kSawSubnormals) != 0; }
-void forget_subnormals() { __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() & ~kSawSubnormals); }
-uint64_t ticks() { return __builtin_ia32_rdtsc(); }
-#else
-bool has_seen_subnormals() { return false; }
-void forget_subnormals() {}
-uint64_t ticks() { return 0; }
-#endif
-
-Stretch& plain_of(Stretch& stretch) { return stretch.plain ? *stretch.plain : stretch; }
-
 using Mode = Subnormals::Mode;
 constexpr uint32_t kLookEvery = 64;
-constexpr uint32_t kTimed = 8, kUnseen = 16;
-// Other code takes longer to make than what short programs lose.
-constexpr uint32_t kSeen = 96;
-// And it cannot be worth it where an Op of 32 lanes takes fewer ticks: subnormals take hundreds.
-constexpr double kSlow = 48;
-
-void set_mode(Stretch& stretch, Mode mode) {
-  Subnormals& here = stretch.subnormals;
-  if (mode != Mode::Plain && !stretch.by_double) {
-    stretch.by_double = std::make_unique<Stretch>(stretch);
-    here.has_double.store(true, std::memory_order_release);
-  }
-  here.count = 0;
-  here.mode.store(mode, std::memory_order_release);
-}
-
-// After an entry now and then, and where a turn is over.
-[[gnu::cold, gnu::noinline]] void look_for_subnormals(Stretch& entered, const Warp& warp) noexcept {
-  Stretch& stretch = plain_of(entered);
-  Subnormals& here = stretch.subnormals;
-  const std::unique_lock lock(here.mutex, std::try_to_lock);
-  const Mode mode = here.mode.load(std::memory_order_relaxed);
-  if (!lock || mode == Mode::TimesPlain || mode == Mode::TimesDouble) return;
-  const bool seen = has_seen_subnormals();
-  if (seen) forget_subnormals();
-  try {
-    switch (mode) {
-      case Mode::Plain:
-        if (here.rest && here.rest--) return;
-        here.count = seen ? here.count + 1 : 0;
-        if (seen && warp.block->grid->settings.compile_after == 0) {  // a test
-          set_mode(stretch, Mode::Double);
-        } else if (here.count > kSeen) {
-          here.least[0] = here.least[1] = std::numeric_limits<double>::max();
-          set_mode(stretch, Mode::TimesPlain);
-        }
-        return;
-      case Mode::Double:
-        here.count = seen ? 0 : here.count + 1;
-        if (here.count > kUnseen) set_mode(stretch, Mode::Plain);
-        return;
-      default:
-        return;
-    }
-  } catch (...) {
-    // No memory for another one.
-  }
-}
-
-// Of one entry.
-class Timed {
- public:
-  Timed(Stretch& entered, const Warp& warp)
-      : stretch_(entered), warp_(warp), begin_(ticks()), steps_(warp.steps) {
-    forget_subnormals();
-  }
-  ~Timed() { end(); }
-  Timed(const Timed&) = delete;
-  Timed& operator=(const Timed&) = delete;
-
- private:
-  void end() noexcept;
-
-  Stretch& stretch_;
-  const Warp& warp_;
-  uint64_t begin_, steps_;
-};
-
-void Timed::end() noexcept {
-  const auto time = static_cast<double>(ticks() - begin_);
-  const bool seen = has_seen_subnormals(), is_double = stretch_.plain != nullptr;
-  Stretch& stretch = plain_of(stretch_);
-  Subnormals& here = stretch.subnormals;
-  const std::unique_lock lock(here.mutex, std::try_to_lock);
-  const Mode mode = here.mode.load(std::memory_order_relaxed);
-  if (!lock || mode != (is_double ? Mode::TimesDouble : Mode::TimesPlain)) return;
-  try {
-    const uint64_t ops = warp_.steps - steps_ + stretch.phase.end - stretch.phase.begin;
-    if (seen)
-      here.least[is_double] = std::min(here.least[is_double], time / static_cast<double>(ops));
-    if (++here.count < kTimed) return;
-    if (!is_double && seen && here.least[0] > kSlow) return set_mode(stretch, Mode::TimesDouble);
-    const bool pays = is_double && here.least[1] < here.least[0] * 0.8;
-    if (!pays) here.rest = uint32_t{64} << std::min(here.failed++, 14u);
-    set_mode(stretch, pays ? Mode::Double : Mode::Plain);
-  } catch (...) {
-    here.mode.store(Mode::Plain, std::memory_order_relaxed);
-  }
-}
 
 const Op* left_by(Stretch& stretch, Compiled& compiled, uint32_t exit, Warp& warp, uint64_t left,
                   uint64_t ran) {
@@ -219,7 +118,13 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
 
 // And of this one.
 [[gnu::always_inline]] inline void tell_warp(Pass& pass, Warp& warp) {
-  pass.registers = pass.lanes4 = pass.lanes8 = warp.registers;
+  // As a part of a vector it would be read together with what was written next to it just before,
+  // and wait until all of that is in the cache.
+  std::byte* registers = warp.registers;
+#if defined(__x86_64__)
+  asm("" : "+r"(registers));
+#endif
+  pass.registers = pass.lanes4 = pass.lanes8 = registers;
   pass.local = warp.local.data();
   pass.local_bytes = warp.local_limit;
   pass.local_stride = warp.local_stride;
@@ -231,9 +136,9 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
 // As enter(), of code that checks itself.
 [[gnu::always_inline]] inline const Op* enter_own(Stretch& stretch, Compiled& compiled, Warp& warp,
                                                   bool* done) {
-  Pass pass;
-  uint64_t table[kMostWords];
-  tell_block(pass, compiled, warp, table);
+  Room& room = *warp.worker->room;
+  Pass& pass = room.pass;
+  tell_block(pass, compiled, warp, room.table);
   tell_warp(pass, warp);
   const bool goes_on = compiled.made->goes_on;
   pass.followers = pass.left = goes_on ? followers(warp) : 0;
@@ -488,13 +393,19 @@ const Op* run_first(const Stretch& stretch, Warp& warp) {
 class Behind {
  public:
   Behind(Stretch& stretch, const Op* op, const Op* barrier, Warp& warp)
-      : stretch_(stretch), op_(op), barrier_(barrier), block_(*warp.block), at_(warp.index) {
+      : stretch_(stretch),
+        op_(op),
+        barrier_(barrier),
+        block_(*warp.block),
+        at_(warp.index),
+        room_(*warp.worker->room),
+        pass_(room_.behind) {
     Compiled& first = stretch.versions[stretch.favoured.load(std::memory_order_relaxed)];
     const bool has_own = first.own.load(std::memory_order_acquire) &&
                          !stretch.goes_apart.load(std::memory_order_relaxed) &&
                          !first.made->goes_on;
     if (!has_own) return;
-    tell_block(pass_, first, warp, table_);
+    tell_block(pass_, first, warp, room_.behind_table);
     pass_.followers = pass_.left = 0;
     own_ = &first;
   }
@@ -507,7 +418,10 @@ class Behind {
     }
   }
   ~Behind() {
-    if (saved_) own_->balance.store(own_->balance.load(std::memory_order_relaxed) + saved_);
+    if (saved_) {
+      own_->balance.store(own_->balance.load(std::memory_order_relaxed) + saved_,
+                          std::memory_order_relaxed);
+    }
   }
   Behind(const Behind&) = delete;
   Behind& operator=(const Behind&) = delete;
@@ -550,11 +464,13 @@ class Behind {
   uint32_t at_;
   Compiled* own_ = nullptr;
   int64_t saved_ = 0;
-  Pass pass_;
-  uint64_t table_[kMostWords];
+  Room& room_;
+  Pass& pass_;
 };
 
 [[gnu::noinline]] const Op* run_whole(Stretch& stretch, const Op* op, Warp& warp) {
+  if (!warp.worker->room && !make_room(*warp.worker)) [[unlikely]]
+    return run_first(stretch, warp);
   const Op* next = run_as(stretch, op, warp);
   if (!next || next->run != &run_barrier || warp.mask != kFullMask) return next;
   const Op* behind = run_barrier(warp, next);
@@ -569,15 +485,16 @@ class Behind {
   const bool alternates =
       mode == Mode::Double && warp.index % 2 == 0 && warp.block->grid->settings.compile_after == 0;
   Stretch& stretch = mode == Mode::TimesPlain || alternates ? plain : *plain.by_double;
-  std::optional<Timed> timed;
+  std::optional<TimedEntry> timed;
   if (mode != Mode::Double) timed.emplace(stretch, warp);
   return run_whole(stretch, op, warp);
 }
 
 }  // namespace
 
-const Op* run_stretch(Warp& warp, const Op* op) {
-  Stretch& stretch = *static_cast<Stretch*>(const_cast<void*>(op->data));
+namespace {
+
+[[gnu::always_inline]] inline const Op* run_together(Stretch& stretch, Warp& warp, const Op* op) {
   const bool is_whole = warp.mask == kFullMask;
   const std::atomic<bool>& none = is_whole ? stretch.none_for_all : stretch.none_for_some;
   if (none.load(std::memory_order_relaxed)) return run_first(stretch, warp);
@@ -589,6 +506,22 @@ const Op* run_stretch(Warp& warp, const Op* op) {
   if (mode != Mode::Plain) [[unlikely]]
     return run_subnormal(stretch, mode, op, warp);
   return run_whole(stretch, op, warp);
+}
+
+[[gnu::noinline]] const Op* run_one_by_one(Stretch& stretch, Warp& warp, const Op* op) {
+  bool done = false;
+  const bool has_room = warp.worker->room || make_room(*warp.worker);
+  const Op* next = has_room ? run_alone(stretch, warp, &done) : nullptr;
+  return done ? next : run_together(stretch, warp, op);
+}
+
+}  // namespace
+
+const Op* run_stretch(Warp& warp, const Op* op) {
+  Stretch& stretch = *static_cast<Stretch*>(const_cast<void*>(op->data));
+  if (stretch.alone && asks(*stretch.alone, warp)) [[unlikely]]
+    return run_one_by_one(stretch, warp, op);
+  return run_together(stretch, warp, op);
 }
 
 }  // namespace kiln::engine

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/compile/alone.h"
 #include "engine/compile/emit.h"
 #include "engine/compile/facts.h"
 #include "engine/compile/stand_ins.h"
@@ -96,6 +97,7 @@ struct Stretch {
   Subnormals subnormals;
   std::unique_ptr<Stretch> by_double;  // if subnormals.has_double
   Stretch* plain = nullptr;            // of which this is the one by way of f64
+  std::unique_ptr<Alone> alone;        // null: no loop around it begins here
 
   Stretch() {
     versions[0].taken.steps_hold = true;
@@ -138,6 +140,7 @@ class Tiers final : public Tiering {
  private:
   void rise() noexcept override;
   void replace();
+  Stretch& add_stretch(const Phase& phase, const Phase* loop);
 
   const Program& program_;
   std::unique_ptr<Flow> flow_;

@@ -54,10 +54,17 @@ struct Pass {
   uint32_t rounded, rounds;
   // Where code that goes from lane to lane in a loop puts addresses, values and results.
   alignas(64) std::byte scratch[kWarpSize * (8 + 8 + 8)];
+  // Behind them, as in LanesAside.
+  void* aside_warp;
+  uint32_t aside_mask;
+  // Lanes of 8 or 16 bits on their way to a vector (Target::insert_small).
+  alignas(64) std::byte small[64];
   // And values that have no register (places.h): what is nearer is within reach of every load.
   alignas(64) uint64_t words[kSpilled];
   alignas(64) std::byte vectors[kSpilledBytes];
 };
+static_assert(offsetof(Pass, aside_warp) - offsetof(Pass, scratch) == offsetof(LanesAside, warp));
+static_assert(offsetof(Pass, aside_mask) - offsetof(Pass, scratch) == offsetof(LanesAside, mask));
 constexpr int64_t kScratchValues = kWarpSize * 8, kScratchResults = kWarpSize * 16;
 // What such code returns where something does not hold.
 constexpr uint32_t kRefused = ~uint32_t{0};
@@ -379,7 +386,7 @@ class Target {
 
 bool has_target();           // for this CPU
 uint32_t least_row_lanes();  // a vector is of one row
-// Null: none.
-std::unique_ptr<Target> make_target();
+// Vectors of at most so many lanes, each of one row. Null: there is no such target.
+std::unique_ptr<Target> make_target(uint32_t row_lanes = least_row_lanes());
 
 }  // namespace kiln::engine

@@ -81,25 +81,50 @@ void Tiers::replace() {
   for (Op& op : ops_) {
     if (op.target) op.target = &ops_[flow_->index_of(op.target)];
   }
+  const std::vector<Phase> loops = flow_->loops();
   for (const Phase& phase : phases) {
-    auto stretch = std::make_unique<Stretch>();
-    stretch->tiers = this;
-    stretch->phase = phase;
-    stretch->branches_first = flow_->begins_with_branch(phase.begin);
-    stretch->original = original(phase.begin);
-    stretch->copy = &ops_[phase.begin];
-    ops_[phase.begin].run = &run_stretch;
-    ops_[phase.begin].data = stretch.get();
-    ops_[phase.begin].effect = Effect::MaskAware;  // it looks at the mask itself
-    stretches_.push_back(std::move(stretch));
+    const auto begins = [&](const Phase& loop) { return loop.entry == phase.begin; };
+    const auto loop = std::find_if(loops.begin(), loops.end(), begins);
+    add_stretch(phase, loop == loops.end() ? nullptr : &*loop);
+  }
+  for (const Phase& loop : loops) {  // those that no phase begins with
+    const auto has_it = [&](const Phase& phase) {
+      return phase.begin <= loop.entry && loop.entry < phase.end;
+    };
+    if (std::any_of(phases.begin(), phases.end(), has_it)) continue;
+    Stretch& stretch = add_stretch({loop.entry, loop.entry}, &loop);
+    stretch.none_for_all = stretch.none_for_some = true;
   }
   use(ops_.data());
+}
+
+Stretch& Tiers::add_stretch(const Phase& phase, const Phase* loop) {
+  auto stretch = std::make_unique<Stretch>();
+  stretch->tiers = this;
+  stretch->phase = phase;
+  stretch->branches_first = flow_->begins_with_branch(phase.begin);
+  stretch->original = original(phase.begin);
+  stretch->copy = &ops_[phase.begin];
+  if (loop) {
+    auto own = std::make_unique<Stretch>(*stretch);
+    own->plain = nullptr;
+    own->phase = *loop;
+    own->versions[0].taken = {};
+    own->versions[0].taken.patterns = false;
+    own->versions[0].taken.alone = true;
+    stretch->alone = std::make_unique<Alone>(std::move(own));
+    stretch->alone->by_warps = phase.loops;
+  }
+  ops_[phase.begin].run = &run_stretch;
+  ops_[phase.begin].data = stretch.get();
+  ops_[phase.begin].effect = Effect::MaskAware;  // it looks at the mask itself
+  stretches_.push_back(std::move(stretch));
+  return *stretches_.back();
 }
 
 CompiledFacts Tiers::facts() const {
   CompiledFacts out;
   if (Tiering::ops() == program_.ops.data()) return out;  // still being looked for, or none
-  out.stretches = static_cast<uint32_t>(stretches_.size());
   for (const auto& stretch : stretches_) {
     bool has_code = false, is_off = true, is_refused = false, has_lost = false;
     const auto add = [&](const Compiled& each) {
@@ -122,13 +147,21 @@ CompiledFacts Tiers::facts() const {
       }
     };
     add_all(*stretch);
+    if (stretch->alone) {
+      const Compiled& lanes = stretch->alone->loop->versions[0];
+      add(lanes);
+      out.alone += lanes.entered.load(std::memory_order_relaxed) -
+                   lanes.missed.load(std::memory_order_relaxed);
+    }
     if (stretch->subnormals.has_double.load(std::memory_order_acquire)) {
       const uint64_t before = out.entered;
       add_all(*stretch->by_double);
       out.by_double += out.entered - before;
     }
-    out.compiled += has_code;
     out.refused += is_refused;
+    if (stretch->phase.begin == stretch->phase.end) continue;  // a loop begins here, and no phase
+    ++out.stretches;
+    out.compiled += has_code;
     out.losing += has_lost;
     out.given_up += is_off;
   }
@@ -192,6 +225,13 @@ class Lists {
   std::optional<Scratch::Use> here_;
 };
 
+// The library of a level has code of that level: 512 bits only where the interpreter has them too.
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+constexpr uint32_t kMostVectorLanes = 16;
+#else
+constexpr uint32_t kMostVectorLanes = 8;
+#endif
+
 // False: it cannot be compiled.
 bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
   try {
@@ -205,18 +245,21 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     const bool has_to_pay = warp.block->grid->settings.compile_after != 0;
     if (has_to_pay && !compiled.taken.apart && compiled.taken.all_lanes && !may_pay_apart(*plan))
       stretch.is_short = true;
-    compiled.pays = !has_to_pay || may_pay(*plan);
+    compiled.pays = !has_to_pay || plan->alone || may_pay(*plan);
     if (!compiled.pays) return false;
     const CacheIndex cache_index = [&](uint32_t op) {
       Worker& worker = *warp.worker;
       return static_cast<uint32_t>(&worker.cached(touched_as(stretch, op)) -
                                    &worker.cached(nullptr));
     };
-    auto made = emit(flow, *plan, cache_index);
+    auto made = emit(flow, *plan, cache_index, kMostVectorLanes);
     if (!made) return false;
-    compiled.pays = !has_to_pay || pays(*plan, *made);
+    compiled.pays = !has_to_pay || plan->alone || pays(*plan, *made);
     if (!compiled.pays) return false;
-    compiled.worth = worth_of(*plan, *made);
+    if (plan->alone)
+      compiled.worth.saved.assign(made->exits.size(), 0);
+    else
+      compiled.worth = worth_of(*plan, *made);
     size_t saved = 0;
     for (const Emitted::Saved& each : made->saved) saved += each.bytes;
     if (saved > kMostSavedBytes || made->prepared.size() + 3 * made->reaches.size() > kMostWords)

@@ -19,7 +19,7 @@ constexpr uint64_t kCompileAfter = 100'000;
 
 uint64_t compile_after(std::string_view asked) {
   if (asked == "0") return Settings{}.compile_after;  // never
-  return asked == "always" ? 0 : kCompileAfter;
+  return asked == "always" || asked == "alone" ? 0 : kCompileAfter;
 }
 
 }  // namespace
@@ -68,7 +68,8 @@ Settings settings() {
           asked.memory_mb ? asked.memory_mb << 20 : default_memory_limit(),
           asked.fill_with_zeros ? 0 : kJunk,
           asked.schedule,
-          compile_after(asked.compile)};
+          compile_after(asked.compile),
+          asked.compile == "alone"};
 }
 
 }  // namespace kiln::engine

@@ -25,7 +25,7 @@ struct Environment {
   std::string_view caches;   // KILN_ENGINE_CACHES: of the GPU they are for, "132:52428800"
   bool fidelity = false;     // KILN_ENGINE_FIDELITY=1: exact, approximate instructions
   std::string_view level;    // KILN_ENGINE_LEVEL: x86-64-v3, x86-64-v4 or baseline; empty: the best
-  std::string_view compile;  // KILN_ENGINE_COMPILE: "0" never, "always", "" and others: if hot
+  std::string_view compile;  // KILN_ENGINE_COMPILE: "0" never, "always", "alone", others: if hot
   std::string_view sanitize;         // KILN_SANITIZE: checks, separated by commas
   std::string_view sanitize_folder;  // KILN_SANITIZE_FOLDER: gets a file of each process
 };

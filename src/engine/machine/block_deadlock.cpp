@@ -81,12 +81,12 @@ void Block::report_deadlock() const {
     add_waiters(*this, &waiting);
   }
   // Threads at a barrier may wait for one that spins: such a deadlock is not the barrier's.
-  const bool spins = std::ranges::any_of(
+  const bool some_spin = std::ranges::any_of(
       waiting, [](const auto& each) { return each.second.waiter.waits_for == WaitsFor::Memory; });
   std::string text = fmt::format(
       "{}: no thread of the {} can continue\n  at {}\n  in block ({},{},{}), {} of {} threads have "
       "not ended",
-      spins ? "Deadlock" : "Barrier deadlock", together ? "cluster" : "block",
+      some_spin ? "Deadlock" : "Barrier deadlock", together ? "cluster" : "block",
       demangled(grid->program->name), x, y, z, live_threads, grid->threads_per_block);
   std::vector<Waiter> waiters;
   for (const auto& [place, group] : waiting) {

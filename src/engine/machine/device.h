@@ -54,6 +54,7 @@ struct Settings {
   uint64_t fill_word = 0;           // what shared and local memory begin with (fill.h)
   uint64_t schedule = 0;  // another order of blocks and warps for each number; 0: as they are
   uint64_t compile_after = ~uint64_t{0};  // Ops of a program (tiering.h); all ones: never
+  bool lanes_alone = false;  // where they can, lanes go through loops one by one (alone.h)
 };
 
 // Something outside that may end a launch, asked every now and then from any of its threads.

@@ -24,6 +24,7 @@ namespace kiln::engine {
 struct Block;
 struct Grid;
 class Worker;
+struct Room;
 
 // The registers of one function for the 32 lanes of a warp. `data()` follows the header.
 struct alignas(64) Frame {
@@ -354,6 +355,8 @@ class Worker {
   CachedRegion& cached(const Op* op) {
     return cache_[(reinterpret_cast<uintptr_t>(op) / sizeof(Op)) % std::size(cache_)];
   }
+  // What machine code is entered with (compile/entry.h); null: it never was.
+  std::unique_ptr<Room, void (*)(Room*)> room{nullptr, nullptr};
 
  private:
   struct Pool {

@@ -67,7 +67,9 @@ enum class Does : uint8_t {
   LoadVector,  // Op::data: Elements
   LoadScalarVector,
   StoreVector,
-  Atomic,  // of shared memory: what is there and b become what Meaning::combines makes of them
+  // The old value and b become what Meaning::combines makes of them: in memory that only this
+  // thread accesses. Elsewhere, and for other operations, Meaning::change is called.
+  Atomic,
   Branch,
   BranchIf,  // Op::a is a predicate
   BranchUnless,
@@ -135,6 +137,16 @@ struct Touched {
 // operand k is a scalar.
 constexpr uint8_t kMixedLanes = 0x80;
 
+// The lanes of an atomic, for a function that does it for those in the mask, in lane order.
+struct LanesAside {
+  alignas(64) std::byte* places[kWarpSize];
+  alignas(64) std::byte operands[kWarpSize * 8];
+  alignas(64) std::byte results[kWarpSize * 8];
+  Warp* warp;
+  uint32_t mask;
+};
+using ChangeLanes = void (*)(LanesAside& lanes, const Op* op);
+
 struct Meaning {
   Does does = Does::Lanewise;
   Number type = Number::None;  // of the result; of a comparison, of what is compared
@@ -147,6 +159,7 @@ struct Meaning {
   Does combines = Does::Add;  // of Does::Atomic; Op::y: d is what was there before
   OfFloats floats = {};
   void (*touches)(const Op& op, Touched& out) = nullptr;  // of Does::Warpwide
+  ChangeLanes change = nullptr;                           // of Does::Atomic
 };
 
 // Two values become one of twice the bits, or the other way: lane by lane, in spite of its name.

@@ -11,11 +11,12 @@ namespace {
 
 class Apart {
  public:
-  explicit Apart(uint32_t seed) : random_(seed) {}
+  // `own`: no lane touches what another one stores.
+  explicit Apart(uint32_t seed, bool own = false) : random_(seed), own_(own) {}
 
   std::string text() {
     std::string body =
-        ".shared .align 8 .b8 all[512]; .local .align 8 .b8 own[64]; .reg .f64 %d<4>;"
+        ".shared .align 8 .b8 all[1024]; .local .align 8 .b8 own[64]; .reg .f64 %d<4>;"
         "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n];"
         "mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.y;"
         "mad.lo.u32 %r1, %r3, %r2, %r1; mov.u32 %r4, %ctaid.x; mad.lo.u32 %r5, %r4, 256, %r1;"
@@ -40,7 +41,9 @@ class Apart {
         "st.global.f32 [%rd6+24], %f1; st.global.f32 [%rd6+28], %f2; st.global.f64 [%rd6+32], %d1;"
         "st.global.u64 [%rd6+40], %rd9; st.global.u32 [%rd6+48], %r16;"
         "ld.local.u32 %r18, [own+12]; st.global.u32 [%rd6+52], %r18;"
-        "and.b32 %r19, %r1, 127; shl.b32 %r19, %r19, 2; add.u32 %r19, %r19, %r8;"
+        "and.b32 %r19, %r1, " +
+        std::string(own_ ? "255" : "127") +
+        "; shl.b32 %r19, %r19, 2; add.u32 %r19, %r19, %r8;"
         "ld.shared.u32 %r20, [%r19]; st.global.u32 [%rd6+56], %r20;";
     return kernel_text("u64 p, u64 q, u32 n", body);
   }
@@ -50,7 +53,9 @@ class Apart {
   std::string any() { return fmt::format("%r1{}", one_of(6)); }
 
   std::string compute() {
-    switch (one_of(16)) {
+    const uint32_t kind = own_ ? one_of(22) : one_of(16);
+    if (kind >= 16) return compute_more(kind);
+    switch (kind) {
       case 0:
         return fmt::format("add.u32 {}, {}, {};", any(), any(), any());
       case 1:
@@ -72,9 +77,16 @@ class Apart {
             "add.s64 %rd10, %rd1, %rd10; ld.global.u32 {}, [%rd10];",
             any(), any());
       case 8:
+        if (own_) return fmt::format("st.global.u32 [%rd6+60], {};", any());
         return fmt::format("st.global.u32 [%rd6+60], {}; ld.global.u32 {}, [%rd6+60];", any(),
                            any());
       case 9:  // several lanes to one place
+        if (own_) {
+          return fmt::format(
+              "shl.b32 %r21, %r1, 2; add.u32 %r21, %r21, %r8;"
+              "ld.shared.u32 {}, [%r21]; st.shared.u32 [%r21], {};",
+              any(), any());
+        }
         return fmt::format(
             "and.b32 %r21, {}, 31; shl.b32 %r21, %r21, 2; add.u32 %r21, %r21, %r8;"
             "st.shared.u32 [%r21], {}; ld.shared.u32 {}, [%r21];",
@@ -102,6 +114,39 @@ class Apart {
       default:
         return fmt::format("selp.u32 {}, {}, {}, %p2; cvt.rn.f32.u32 %f2, {};", any(), any(), any(),
                            any());
+    }
+  }
+
+  // What only lanes that go one by one do: nothing of it is in other tests.
+  std::string compute_more(uint32_t kind) {
+    switch (kind) {
+      case 16:
+        return fmt::format("clz.b64 {}, %rd9; mul.hi.u64 %rd9, %rd9, %rd5; shl.b64 %rd9, %rd9, {};",
+                           any(), any());
+      case 17:
+        return fmt::format("or.b32 %r21, {}, 1; rem.u32 {}, {}, %r21; div.s32 {}, {}, %r21;", any(),
+                           any(), any(), any(), any());
+      case 18:  // which no code of one lane has
+        return fmt::format(
+            "shl.b32 %r21, %r1, 2; add.u32 %r21, %r21, %r8; atom.shared.add.u32 {}, [%r21], {};",
+            any(), any());
+      case 20:
+        return fmt::format(
+            "cvt.u16.u32 %rs2, {}; mul.lo.s16 %rs3, %rs2, %rs1; sub.s16 %rs1, %rs3, %rs2;"
+            "setp.lt.u16 %p2, %rs1, %rs2; selp.u32 {}, 1, 9, %p2; setp.ge.s16 %p2, %rs3, -5;"
+            "cvt.s32.s16 {}, %rs3; shr.s16 %rs2, %rs3, 2; min.s16 %rs1, %rs1, %rs2;",
+            any(), any(), any());
+      case 19:
+        return fmt::format(
+            "cvt.s16.s8 %rs2, %rs1; setp.gt.s16 %p2, %rs2, 3; cvt.s64.s8 %rd10, %rs1;"
+            "add.s64 %rd9, %rd9, %rd10; setp.lt.f32 %p2, %f1, %f2; shf.l.wrap.b32 {}, {}, {}, {};",
+            any(), any(), any(), any());
+      default:
+        return fmt::format(
+            "cvt.u32.u8 {}, %rs1; st.local.u8 [own+9], %rs1; ld.local.s8 %rs2, [own+9];"
+            "xor.b16 %rs1, %rs1, %rs2; setp.ne.s16 %p2, %rs1, %rs2; cvt.u64.u16 %rd10, %rs2;"
+            "xor.b64 %rd9, %rd9, %rd10; cvt.rn.f32.s16 %f2, %rs1; cvt.s8.s32 {}, {};",
+            any(), any(), any());
     }
   }
 
@@ -144,6 +189,7 @@ class Apart {
   }
 
   std::mt19937 random_;
+  bool own_;
   uint32_t labels_ = 0;
 };
 
@@ -195,6 +241,90 @@ TEST(LanesApartLoops, ReachTheStepLimit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LanesApart, testing::Range(0, 6));
+
+// Each lane goes through all of a loop by itself, and leaves it where only the interpreter knows
+// on.
+TEST_P(LanesApart, HaveTheSameBitsOneByOne) {
+  uint64_t alone = 0;
+  for (int i = 0; i < 25; ++i) {
+    const auto seed = static_cast<uint32_t>(1000 + GetParam() * 25 + i);
+    const std::string text = Apart(seed, true).text();
+    const KilnDim3 block = kShapes[seed % std::size(kShapes)];
+    for (uint32_t n : {1u, 6u}) {
+      const Ran compiled = run_compiled(text, block, n, "alone", seed);
+      const Ran interpreted = run_compiled(text, block, n, "0", seed);
+      EXPECT_EQ(compiled.text, interpreted.text);
+      EXPECT_EQ(difference(compiled, interpreted), "") << seed << "\n" << text;
+      alone += compiled.facts.alone;
+    }
+  }
+  if (compiles()) {
+    EXPECT_GT(alone, 0u);
+  }
+}
+
+// Rounds of different numbers, by a body that compilers write before the test that comes first.
+std::string one_by_one(const std::string& round) {
+  return kernel_text("u64 p, u64 q, u32 n",
+                     kBegin +
+                         "mov.u32 %r10, %r1; mov.u32 %r11, 0; bra TEST;\n"
+                         "BODY: and.b32 %r12, %r10, 1; setp.eq.u32 %p1, %r12, 0;"
+                         "@%p1 bra EVEN; mad.lo.u32 %r10, %r10, 3, 1; bra TEST;\n"
+                         "EVEN: shr.u32 %r10, %r10, 1;\n" +
+                         round +
+                         "TEST: add.u32 %r11, %r11, 1; setp.gt.u32 %p2, %r10, 1; @%p2 bra BODY;\n"
+                         "st.global.u32 [%rd6], %r11;");
+}
+
+TEST(LanesOneByOne, EnterALoopInItsMiddle) {
+  for (KilnDim3 block : kShapes) {
+    const Ran ran = run_compiled(one_by_one(""), block, 0, "alone", 1);
+    EXPECT_EQ(ran.text, "");
+    EXPECT_EQ(ran.out, run_compiled(one_by_one(""), block, 0, "0", 1).out);
+    if (compiles()) {
+      EXPECT_GT(ran.facts.alone, 0u);
+    }
+  }
+}
+
+// What one stores there, another one of the warp might load.
+TEST(LanesOneByOne, DoNotLoadWhereTheyStore) {
+  const std::string reads = "st.global.u32 [%rd6+4], %r10;\n";
+  const std::string both = "ld.global.u32 %r13, [%rd6+4]; st.global.u32 [%rd6+4], %r10;\n";
+  const std::string strong = "ld.volatile.shared.u32 %r13, [0];\n";
+  const std::string apart = "ld.global.u32 %r13, [%rd4]; st.global.u32 [%rd6+4], %r13;\n";
+  for (const auto& [round, may] :
+       {std::pair(reads, true), {both, false}, {strong, false}, {apart, true}}) {
+    const std::string text = one_by_one(round);
+    const Ran ran = run_compiled(text, {64, 1, 1}, 0, "alone", 1);
+    const Ran wanted = run_compiled(text, {64, 1, 1}, 0, "0", 1);
+    EXPECT_EQ(ran.text, wanted.text);
+    EXPECT_EQ(ran.out, wanted.out);
+    if (compiles()) {
+      EXPECT_EQ(ran.facts.alone != 0, may) << round;
+    }
+  }
+}
+
+// A fault has the interpreter's words, and what was stored before it stays.
+TEST(LanesOneByOne, FindFaults) {
+  const std::string text = one_by_one(
+      "mul.wide.u32 %rd9, %r10, 65536; add.s64 %rd9, %rd9, %rd1; ld.global.u32 %r13, [%rd9];\n");
+  const Ran ran = run_compiled(text, {64, 1, 1}, 0, "alone", 1);
+  EXPECT_NE(ran.text, "");
+  EXPECT_EQ(ran.text, run_compiled(text, {64, 1, 1}, 0, "0", 1).text);
+}
+
+TEST(LanesOneByOne, ReachTheStepLimit) {
+  setenv("KILN_ENGINE_STEP_LIMIT", "1000000", 1);
+  const Ran ran =
+      run_compiled(one_by_one("add.u32 %r10, %r10, %r10;\n"), {64, 1, 1}, 0, "alone", 1);
+  unsetenv("KILN_ENGINE_STEP_LIMIT");
+  EXPECT_NE(ran.text.find("Step limit reached"), std::string::npos) << ran.text;
+  if (compiles()) {
+    EXPECT_GT(ran.facts.alone, 0u);
+  }
+}
 
 // Lanes disagree at its first branch in every round, and lanes that go apart do not count: machine
 // code is left at once, again and again, and is left alone for longer and longer.

@@ -125,6 +125,7 @@ std::vector<std::byte> by_asmjit(const Names& names) {
 
 std::vector<std::byte> by_us(const Names& names) {
   NotesX64 notes;
+  notes.clear(kCodesV3);
   RegistersX64 registers;
   vectors(notes, names), words(notes, names);
   notes._emitI(x86::Inst::kIdRet);

@@ -359,7 +359,7 @@ void A64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
 bool has_target() { return true; }
 uint32_t least_row_lanes() { return 4; }
 
-std::unique_ptr<Target> make_target() { return std::make_unique<A64>(); }
+std::unique_ptr<Target> make_target(uint32_t) { return std::make_unique<A64>(); }
 
 }  // namespace kiln::engine
 #endif

@@ -5,148 +5,9 @@
 
 #include <cstdlib>
 
+#include "engine/compile/x64/v4.h"
+
 namespace kiln::engine {
-
-bool X64::finish(std::vector<std::byte>* bytes) {
-  cc_.bind(end_);
-  cc_.vzeroupper();  // what follows may be code without AVX
-  cc_._emitI(x86::Inst::kIdRet);
-  return generator_->registers.run(cc_, bytes);
-}
-
-void X64::any_and_differ(Reg any, Reg differ, const List<Reg>& masks) {
-  Ymm some = temporary(), every = temporary();
-  cc_.vmovaps(some, v(masks[0]));
-  cc_.vmovaps(every, v(masks[0]));
-  for (size_t i = 1; i < masks.size(); ++i) {
-    cc_.vorps(some, some, v(masks[i]));
-    cc_.vandps(every, every, v(masks[i]));
-  }
-  // They differ if any lane is set and any is not.
-  cc_.vmovmskps(w(differ), every);
-  cc_.xor_(w(differ), 0xff);
-  cc_.vmovmskps(w(any), some);
-  cc_.test(w(any), w(any));
-  cc_.cmovz(w(differ), w(any));
-}
-
-// By a register of its own: the gather reads what is there, and `to` may be in memory.
-Ymm X64::gathered(const Mem& from, uint32_t bytes, bool wide) {
-  Ymm mask = temporary(), all = temporary();
-  cc_.vpcmpeqd(mask, mask, mask);
-  cc_.vpxor(all, all, all);
-  if (bytes == 8)
-    cc_.vpgatherqq(all, from, mask);
-  else if (wide)
-    cc_.vpgatherqd(all.xmm(), from, mask.xmm());
-  else
-    cc_.vpgatherdd(all, from, mask);
-  return all;
-}
-
-bool X64::gather(const Reg& to, const Reg& base, int64_t offset, const Reg& low, const Reg& high,
-                 uint32_t bytes) {
-  const auto behind = static_cast<int32_t>(offset);
-  const Ymm lower = gathered(x86::ptr(x(base), v(low), 0, behind), bytes, true);
-  if (bytes == 8) {
-    cc_.vmovaps(v(to), lower);
-    return true;
-  }
-  const Ymm upper = gathered(x86::ptr(x(base), v(high), 0, behind), 4, true);
-  cc_.vinserti128(v(to), lower, upper.xmm(), 1);
-  return true;
-}
-
-bool X64::load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step, uint32_t bytes) {
-  if (std::abs(step) >= int64_t{1} << 28 || offset != static_cast<int32_t>(offset)) return false;
-  Ymm distances = temporary();
-  steps(distances, static_cast<uint64_t>(step), bytes);
-  const Mem from = x86::ptr(x(base), distances, 0, static_cast<int32_t>(offset));
-  cc_.vmovaps(v(to), gathered(from, bytes, false));
-  return true;
-}
-
-bool X64::store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t step,
-                      uint32_t bytes) {
-  const uint32_t in_half = bytes == 8 ? 2 : 4;
-  Ymm upper = temporary();
-  cc_.vextracti128(upper.xmm(), v(from), 1);
-  for (uint32_t lane = 0; lane < in_half * 2; ++lane) {
-    const x86::Xmm half = lane < in_half ? v(from).xmm() : upper.xmm();
-    const Mem to = at(base, offset + step * lane);
-    const uint32_t element = lane % in_half;
-    if (bytes == 1)
-      cc_.vpextrb(to, half, element * 4);
-    else if (bytes == 2)
-      cc_.vpextrw(to, half, element * 2);
-    else
-      bytes == 8 ? cc_.vpextrq(to, half, element) : cc_.vpextrd(to, half, element);
-  }
-  return true;
-}
-
-void X64::load_small(const Reg& to, const Reg& base, int64_t offset, Number from) {
-  widen_neighbours(v(to), at(base, offset), from);
-}
-
-// Each 128 bits are packed by themselves: their results are joined.
-void X64::store_small(const Reg& from, const Reg& base, int64_t offset, uint32_t bytes) {
-  Ymm low = temporary(), high = temporary();
-  cc_.vpand(low, v(from), everywhere(bytes == 2 ? 0xffffu : 0xffu));
-  cc_.vextracti128(high.xmm(), low, 1);
-  cc_.vpackusdw(low.xmm(), low.xmm(), high.xmm());
-  if (bytes == 2) {
-    cc_.vmovups(at(base, offset), low.xmm());
-    return;
-  }
-  cc_.vpackuswb(low.xmm(), low.xmm(), low.xmm());
-  cc_.vpextrq(at(base, offset), low.xmm(), 0);
-}
-
-void X64::load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
-                          uint32_t bytes) {
-  Mem at = this->at(base, offset);
-  at.setSize(bytes_of(from));
-  const bool is_signed_value = from == Number::S8 || from == Number::S16;
-  is_signed_value ? cc_.movsx(w(to), at) : cc_.movzx(w(to), at);
-  if (is_signed_value && bytes == 2) cc_.and_(w(to), 0xffff);
-}
-
-void X64::lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) {
-  const uint32_t in_half = 16 / bytes;
-  x86::Xmm half = v(vector).xmm();
-  if (lane >= in_half) {
-    half = temporary().xmm();
-    cc_.vextracti128(half, v(vector), 1);
-    lane -= in_half;
-  }
-  // Not VMOVD for lane 0: of a vector that is on the stack asmjit 1.9 makes a load to a vector.
-  bytes == 8 ? cc_.vpextrq(x(to), half, lane) : cc_.vpextrd(w(to), half, lane);
-}
-
-void X64::bits_to_mask(Reg to, Reg word, uint32_t first) {
-  constexpr std::array<uint32_t, 8> kLaneBits = {1, 2, 4, 8, 16, 32, 64, 128};
-  Gp moved = temporary_word();
-  cc_.mov(moved, x(word));
-  if (first) cc_.shr(moved, first);
-  Ymm lanes = temporary(), bits = temporary();
-  splat(lanes, moved, 4);
-  cc_.vmovaps(bits, in_memory(std::bit_cast<NotesX64::Constant>(kLaneBits)));
-  cc_.vpand(lanes, lanes, bits);
-  cc_.vpcmpeqd(v(to), lanes, bits);
-}
-
-void X64::bits_to_masks(const List<Reg>& to, const Reg& word) {
-  Ymm all = temporary(), own = temporary();
-  splat(all, word, 4);
-  for (size_t i = 0; i < to.size(); ++i) {
-    std::array<uint32_t, 8> bits;
-    for (size_t lane = 0; lane < 8; ++lane) bits[lane] = 1u << (i * 8 + lane);
-    const Mem wanted = in_memory(std::bit_cast<NotesX64::Constant>(bits));
-    cc_.vpand(own, all, wanted);
-    cc_.vpcmpeqd(v(to[i]), own, wanted);
-  }
-}
 
 bool X64::unary(Does does, Number type, Reg to, Reg a) {
   const Ymm d = v(to), s = v(a);
@@ -261,6 +122,41 @@ void X64::multiply_wide(const Ymm& to, const Ymm& a, const Ymm& b) {
   cc_.vpsllq(across, across, 32);
   cc_.vpmuludq(low, a, b);
   cc_.vpaddq(to, low, across);
+}
+
+void X64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
+  if (type == Number::F32)
+    cc_.vcmpps(v(to), v(a), v(b), static_cast<int>(float_condition(comparison)));
+  else if (type == Number::F64)
+    cc_.vcmppd(v(to), v(a), v(b), static_cast<int>(float_condition(comparison)));
+  else
+    compare_integers(comparison, type, to, a, b);
+}
+
+// There are instructions for equal ones and, with sign, for the greater: the others are made of
+// these. Without sign, the top bits are inverted first.
+void X64::compare_integers(Comparison comparison, Number type, const Reg& to, const Reg& a,
+                           const Reg& b) {
+  const bool wide = bytes_of(type) == 8;
+  const x86::CondCode when = word_condition(comparison, true);
+  if (when == x86::CondCode::kE || when == x86::CondCode::kNE) {
+    wide ? cc_.vpcmpeqq(v(to), v(a), v(b)) : cc_.vpcmpeqd(v(to), v(a), v(b));
+  } else {
+    Ymm l = v(a), r = v(b);
+    if (!is_signed(type)) {
+      Ymm top = temporary();
+      constant(top, wide ? uint64_t{1} << 63 : uint64_t{1} << 31, bytes_of(type));
+      l = temporary(), r = temporary();
+      cc_.vpxor(l, v(a), top);
+      cc_.vpxor(r, v(b), top);
+    }
+    // a < b is b > a; a >= b is not (b > a).
+    if (when == x86::CondCode::kL || when == x86::CondCode::kGE) std::swap(l, r);
+    wide ? cc_.vpcmpgtq(v(to), l, r) : cc_.vpcmpgtd(v(to), l, r);
+  }
+  const bool inverse =
+      when == x86::CondCode::kNE || when == x86::CondCode::kLE || when == x86::CondCode::kGE;
+  if (inverse) unary(Does::Not, type, to, to);
 }
 
 bool X64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
@@ -452,12 +348,29 @@ void X64::mul_wide(bool is_signed_value, bool high, Reg to, Reg a, Reg b) {
 
 uint32_t least_row_lanes() { return 8; }
 
-bool has_target() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+namespace {
+
+// clang 14 does not know the name of it; every CPU with AVX2 has it.
+bool has_f16c() {
+#if defined(__clang__)
+  return true;
+#else
+  return __builtin_cpu_supports("f16c") != 0;
+#endif
 }
 
-std::unique_ptr<Target> make_target() { return has_target() ? std::make_unique<X64>() : nullptr; }
+}  // namespace
+
+bool has_target() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2") && has_f16c();
+}
+
+std::unique_ptr<Target> make_target(uint32_t row_lanes) {
+  if (!has_target()) return nullptr;
+  if (row_lanes < X64V4::kLanes) return std::make_unique<X64>();
+  return std::make_unique<X64V4>();
+}
 
 }  // namespace kiln::engine
 

@@ -13,67 +13,21 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/compile/target.h"
-#include "engine/compile/x64/registers.h"
-#include "engine/memory/spare.h"
+#include "engine/compile/x64/words.h"
 
 namespace kiln::engine {
 
-namespace x86 = asmjit::x86;
-using x86::Gp;
-using x86::Mem;
 using x86::Ymm;
 
 inline Ymm v(const Reg& reg) { return reg.as<Ymm>(); }
-inline Gp x(const Reg& reg) { return reg.as<Gp>().r64(); }
-inline Gp w(const Reg& reg) { return reg.as<Gp>().r32(); }
-inline Gp sized(const Reg& reg, Number type) { return bytes_of(type) == 8 ? x(reg) : w(reg); }
 
-inline bool is_signed(Number type) { return type == Number::S32 || type == Number::S64; }
-
-class X64 final : public Target {
+class X64 final : public X64Words {
  public:
-  X64() { cc_.clear(); }
-  ~X64() override {
-    if (cc_.size() < NotesX64::kMostKept) Spare<Known>::give_back(std::move(generator_));
-  }
+  X64() : X64Words(kCodesV3) {}
   uint32_t vector_lanes() const override { return 8; }
   uint32_t vector_count() const override { return 16; }
 
-  // The allocator knows which registers are lost from the third instruction on.
-  void call(const void* handler, Reg warp, const void* op) override {
-    cc_.push(x86::rdi);
-    cc_.mov(x86::rdi, x(warp));
-    cc_.mov(x86::rsi, reinterpret_cast<uint64_t>(op));
-    cc_.mov(x86::rax, reinterpret_cast<uint64_t>(handler));
-    cc_.vzeroupper();
-    cc_.call(x86::rax);
-    cc_.pop(x86::rdi);
-  }
-  void begin() override { end_ = cc_.newLabel(); }
-  Reg pass() override { return x86::rdi; }
-  bool finish(std::vector<std::byte>* bytes) override;
-
   Reg new_vector() override { return cc_.new_vector(); }
-  Reg new_word() override { return cc_.new_word(); }
-  Label label() override { return cc_.newLabel(); }
-  Label bare_label() override { return cc_.new_bare_label(); }
-  void bind(Label at) override { cc_.bind(at); }
-  void jump(Label to) override { cc_.jmp(to); }
-  void leave(uint32_t exit) override {
-    cc_.mov(x86::eax, exit);
-    cc_.jmp(end_);
-  }
-
-  // An address holds an offset of 32 bits.
-  Mem at(const Reg& base, int64_t offset) {
-    if (offset == static_cast<int32_t>(offset))
-      return x86::ptr(x(base), static_cast<int32_t>(offset));
-    Gp sum = temporary_word();
-    cc_.mov(sum, offset);
-    cc_.add(sum, x(base));
-    return x86::ptr(sum);
-  }
   void load(Reg to, Reg base, int64_t offset) override { cc_.vmovups(v(to), at(base, offset)); }
   void store(Reg from, Reg base, int64_t offset) override {
     cc_.vmovups(at(base, offset), v(from));
@@ -91,19 +45,6 @@ class X64 final : public Target {
     bytes == 8 ? cc_.vbroadcastsd(v(to), at(base, offset))
                : cc_.vbroadcastss(v(to), at(base, offset));
   }
-  void load_word(Reg to, Reg base, int64_t offset, uint32_t bytes) override {
-    if (bytes < 4) return load_small_word(to, base, offset, Number::U16, 2);
-    cc_.mov(bytes == 8 ? x(to) : w(to), at(base, offset));
-  }
-  void store_word(Reg from, Reg base, int64_t offset, uint32_t bytes) override {
-    const Mem to = at(base, offset);
-    if (bytes == 1)
-      cc_.mov(to, x(from).r8());
-    else if (bytes == 2)
-      cc_.mov(to, x(from).r16());
-    else
-      cc_.mov(to, bytes == 8 ? x(from) : w(from));
-  }
   void load_small(const Reg& to, const Reg& base, int64_t offset, Number from) override;
   void store_small(const Reg& from, const Reg& base, int64_t offset, uint32_t bytes) override;
   bool gathers_small() const override { return true; }
@@ -116,8 +57,6 @@ class X64 final : public Target {
   void widen_small(const Reg& to, const Reg& a, Number from) override {
     widen_neighbours(v(to), v(a).xmm(), from);
   }
-  void load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
-                       uint32_t bytes) override;
   // Into every lane, and then the one of them: a load needs no unit that moves lanes.
   void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
     if (lane == 0) return load_splat(to, base, 0, bytes);
@@ -174,7 +113,6 @@ class X64 final : public Target {
         steps_in_memory(static_cast<uint64_t>(first), static_cast<uint64_t>(step), bytes);
     bytes == 8 ? cc_.vpaddq(v(to), v(a), rises) : cc_.vpaddd(v(to), v(a), rises);
   }
-  void constant_word(Reg to, uint64_t bits) override { cc_.mov(x(to), bits); }
   void lane_word(Reg to, Reg vector, uint32_t lane, uint32_t bytes) override;
   void set_lane(Reg to, Reg word, uint32_t lane, uint32_t bytes) override {
     Ymm all = temporary();
@@ -269,10 +207,6 @@ class X64 final : public Target {
     cc_.vandps(least, least, everywhere(0x7fffffffu));
     cc_.vandnps(v(to), least, v(a));
   }
-  void round(int64_t how) override;
-  void round_as_before() override {
-    cc_.vldmxcsr(at(pass(), static_cast<int64_t>(offsetof(Pass, rounded))));
-  }
   void unpack(Small small, uint32_t part, const Reg& to, const Reg& a) override;
   void pack(Small small, const Reg& to, const std::array<Reg, 2>& parts) override;
   bool from_double(Number to_type, Reg to, Reg low, Reg high) override;
@@ -286,78 +220,8 @@ class X64 final : public Target {
     cc_.or_(x(word), lanes);
   }
 
-  bool word_unary(Does does, Number type, Reg to, Reg a) override;
-  bool word_binary(Does does, Number type, Reg to, Reg a, Reg b) override;
-  void word_extend(bool is_signed_value, Reg to, Reg a) override {
-    is_signed_value ? cc_.movsxd(x(to), w(a)) : cc_.mov(w(to), w(a));
-  }
-  void word_add(Reg to, Reg a, int64_t number) override;
-  void word_shift(const Reg& to, const Reg& a, uint32_t by) override {
-    if (to.id() != a.id()) cc_.mov(x(to), x(a));
-    if (by) cc_.shr(x(to), by);
-  }
-  void word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) override;
-  void word_select(Reg to, Reg condition, Reg a, Reg b) override;
-  void load_word_at(const Reg& to, const Reg& base, const Reg& index, int64_t offset,
-                    uint32_t bytes) override {
-    cc_.mov(bytes == 8 ? x(to) : w(to), at_index(base, index, offset, bytes));
-  }
-  void store_word_at(const Reg& from, const Reg& base, const Reg& index, int64_t offset,
-                     uint32_t bytes) override {
-    cc_.mov(at_index(base, index, offset, bytes), bytes == 8 ? x(from) : w(from));
-  }
-  void load_word_from(const Reg& to, const Reg& base, const Reg& distance,
-                      uint32_t bytes) override {
-    cc_.mov(bytes == 8 ? x(to) : w(to), x86::ptr(x(base), x(distance)));
-  }
-  void store_word_from(const Reg& from, const Reg& base, const Reg& distance,
-                       uint32_t bytes) override {
-    cc_.mov(x86::ptr(x(base), x(distance)), bytes == 8 ? x(from) : w(from));
-  }
-  void lowest_bit(const Reg& to, const Reg& bits) override { cc_.tzcnt(x(to), x(bits)); }
-  void clear_lowest_bit(const Reg& bits) override { cc_.blsr(x(bits), x(bits)); }
-  void jump_if(Reg word, bool is_set, Label to) override {
-    cc_.test(x(word), x(word));
-    is_set ? cc_.jnz(to) : cc_.jz(to);
-  }
-  void jump_unless(const Reg& value, uint64_t number, const Label& to) override {
-    if (static_cast<int64_t>(number) != static_cast<int32_t>(number))
-      return Target::jump_unless(value, number, to);
-    cc_.cmp(x(value), static_cast<int32_t>(number));
-    cc_.jne(to);
-  }
-  void jump_if_above(Reg a, Reg b, Label to) override {
-    cc_.cmp(x(a), x(b));
-    cc_.ja(to);
-  }
-  void jump_if_differ(const Reg& a, const Reg& b, const Label& to) override {
-    cc_.cmp(x(a), x(b));
-    cc_.jne(to);
-  }
-  void jump_if_bits(Reg word, uint64_t bits, Label to) override;
-  void jump_unless_at(const Reg& base, int64_t offset, uint32_t bytes, uint64_t number,
-                      const Label& to) override {
-    const auto low = static_cast<int32_t>(number);
-    if (bytes == 8 && number != static_cast<uint64_t>(int64_t{low}))
-      return Target::jump_unless_at(base, offset, bytes, number, to);
-    Mem value = at(base, offset);
-    value.setSize(bytes);
-    cc_.cmp(value, low);
-    cc_.jne(to);
-  }
-  void jump_if_bits_at(const Reg& base, int64_t offset, uint32_t bits, const Label& to) override {
-    Mem value = at(base, offset);
-    value.setSize(4);
-    cc_.test(value, static_cast<int32_t>(bits));
-    cc_.jnz(to);
-  }
-
  private:
   Ymm temporary() { return vector().as<Ymm>(); }
-  Gp temporary_word() { return word().as<Gp>(); }
-  static Mem at_index(const Reg& base, const Reg& index, int64_t offset, uint32_t bytes) {
-    return x86::ptr(x(base), x(index), bytes == 8 ? 3 : 2, static_cast<int32_t>(offset));
-  }
   // All lanes: a gather clears its mask.
   Ymm gathered(const Mem& from, uint32_t bytes, bool wide);
   Mem in_memory(const NotesX64::Constant& bits) { return cc_.in_memory(bits); }
@@ -405,14 +269,6 @@ class X64 final : public Target {
   bool unary_wide(Does does, const Ymm& to, const Ymm& a);
   bool binary_wide(Does does, const Ymm& to, const Ymm& a, const Ymm& b);
   void move_right_wide(const Ymm& to, const Ymm& a, uint32_t by);
-
-  struct Known {
-    NotesX64 notes;
-    RegistersX64 registers;
-  };
-  std::unique_ptr<Known> generator_ = Spare<Known>::take();
-  NotesX64& cc_ = generator_->notes;
-  Label end_;
 };
 
 }  // namespace kiln::engine

@@ -213,18 +213,6 @@ void X64::divide_nearly(const Ymm& to, const Ymm& a, const Ymm& b) {
   cc_.vblendvps(to, quotient, product, large);
 }
 
-void X64::round(int64_t how) {
-  const Gp mode = temporary_word();
-  const auto before = static_cast<int64_t>(offsetof(Pass, rounded)),
-             now = static_cast<int64_t>(offsetof(Pass, rounds));
-  cc_.vstmxcsr(at(pass(), before));
-  cc_.mov(mode.r32(), at(pass(), before));
-  cc_.and_(mode.r32(), ~0x6000);
-  cc_.or_(mode.r32(), static_cast<int32_t>(how << 3));
-  cc_.mov(at(pass(), now), mode.r32());
-  cc_.vldmxcsr(at(pass(), now));
-}
-
 // Of a pair of f16 a vector is that of 128 bits: neighbours stay so. bf16 is the upper half of f32.
 void X64::unpack(Small small, uint32_t part, const Reg& to, const Reg& a) {
   Ymm half = temporary();

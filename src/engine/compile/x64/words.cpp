@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does x86-64 compare, and compute with general registers what all lanes share?
+// How does x86-64 compute with general registers, which hold what all lanes share?
 #if defined(__x86_64__)
-#include "engine/compile/x64/target.h"
+#include "engine/compile/x64/words.h"
 
 namespace kiln::engine {
-namespace {
-
-// The operand of vcmpps; none of these raises an exception for a NaN.
 x86::VCmpImm float_condition(Comparison comparison) {
   switch (comparison) {
     case Comparison::Eq:
@@ -63,44 +60,35 @@ x86::CondCode word_condition(Comparison comparison, bool sign) {
   }
 }
 
-}  // namespace
-
-void X64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
-  if (type == Number::F32)
-    cc_.vcmpps(v(to), v(a), v(b), static_cast<int>(float_condition(comparison)));
-  else if (type == Number::F64)
-    cc_.vcmppd(v(to), v(a), v(b), static_cast<int>(float_condition(comparison)));
-  else
-    compare_integers(comparison, type, to, a, b);
+bool X64Words::finish(std::vector<std::byte>* bytes) {
+  cc_.bind(end_);
+  cc_.vzeroupper();  // what follows may be code without AVX
+  cc_._emitI(x86::Inst::kIdRet);
+  return generator_->registers.run(cc_, bytes);
 }
 
-// There are instructions for equal ones and, with sign, for the greater: the others are made of
-// these. Without sign, the top bits are inverted first.
-void X64::compare_integers(Comparison comparison, Number type, const Reg& to, const Reg& a,
-                           const Reg& b) {
-  const bool wide = bytes_of(type) == 8;
-  const x86::CondCode when = word_condition(comparison, true);
-  if (when == x86::CondCode::kE || when == x86::CondCode::kNE) {
-    wide ? cc_.vpcmpeqq(v(to), v(a), v(b)) : cc_.vpcmpeqd(v(to), v(a), v(b));
-  } else {
-    Ymm l = v(a), r = v(b);
-    if (!is_signed(type)) {
-      Ymm top = temporary();
-      constant(top, wide ? uint64_t{1} << 63 : uint64_t{1} << 31, bytes_of(type));
-      l = temporary(), r = temporary();
-      cc_.vpxor(l, v(a), top);
-      cc_.vpxor(r, v(b), top);
-    }
-    // a < b is b > a; a >= b is not (b > a).
-    if (when == x86::CondCode::kL || when == x86::CondCode::kGE) std::swap(l, r);
-    wide ? cc_.vpcmpgtq(v(to), l, r) : cc_.vpcmpgtd(v(to), l, r);
-  }
-  const bool inverse =
-      when == x86::CondCode::kNE || when == x86::CondCode::kLE || when == x86::CondCode::kGE;
-  if (inverse) unary(Does::Not, type, to, to);
+void X64Words::load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
+                               uint32_t bytes) {
+  Mem at = this->at(base, offset);
+  at.setSize(bytes_of(from));
+  const bool is_signed_value = from == Number::S8 || from == Number::S16;
+  is_signed_value ? cc_.movsx(w(to), at) : cc_.movzx(w(to), at);
+  if (is_signed_value && bytes == 2) cc_.and_(w(to), 0xffff);
 }
 
-bool X64::word_unary(Does does, Number type, Reg to, Reg a) {
+void X64Words::round(int64_t how) {
+  const Gp mode = temporary_word();
+  const auto before = static_cast<int64_t>(offsetof(Pass, rounded)),
+             now = static_cast<int64_t>(offsetof(Pass, rounds));
+  cc_.vstmxcsr(at(pass(), before));
+  cc_.mov(mode.r32(), at(pass(), before));
+  cc_.and_(mode.r32(), ~0x6000);
+  cc_.or_(mode.r32(), static_cast<int32_t>(how << 3));
+  cc_.mov(at(pass(), now), mode.r32());
+  cc_.vldmxcsr(at(pass(), now));
+}
+
+bool X64Words::word_unary(Does does, Number type, Reg to, Reg a) {
   if (does != Does::Not && does != Does::Negate) return false;
   const Gp d = sized(to, type);
   if (to.id() != a.id()) cc_.mov(d, sized(a, type));
@@ -108,7 +96,7 @@ bool X64::word_unary(Does does, Number type, Reg to, Reg a) {
   return true;
 }
 
-bool X64::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
+bool X64Words::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
   if (type == Number::F32 || type == Number::F64) return false;
   const Gp d = sized(to, type), l = sized(a, type), r = sized(b, type);
   // An instruction changes its first operand: where the result has the place of the second, that is
@@ -178,14 +166,14 @@ bool X64::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
   return true;
 }
 
-void X64::word_add(Reg to, Reg a, int64_t number) {
+void X64Words::word_add(Reg to, Reg a, int64_t number) {
   if (number == 0)
     copy(to, a);
   else
     cc_.lea(x(to), at(a, number));
 }
 
-void X64::word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
+void X64Words::word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
   const bool apart = to.id() != a.id() && to.id() != b.id();
   Gp is_so = apart ? x(to) : temporary_word();
   cc_.mov(is_so, 0);
@@ -195,7 +183,7 @@ void X64::word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b)
   if (!apart) cc_.mov(x(to), is_so);
 }
 
-void X64::word_select(Reg to, Reg condition, Reg a, Reg b) {
+void X64Words::word_select(Reg to, Reg condition, Reg a, Reg b) {
   Gp chosen = temporary_word();
   cc_.mov(chosen, x(b));
   cc_.test(x(condition), x(condition));
@@ -203,7 +191,7 @@ void X64::word_select(Reg to, Reg condition, Reg a, Reg b) {
   cc_.mov(x(to), chosen);
 }
 
-void X64::jump_if_bits(Reg word, uint64_t bits, Label to) {
+void X64Words::jump_if_bits(Reg word, uint64_t bits, Label to) {
   if (bits <= 0x7fffffffu) {
     cc_.test(w(word), static_cast<uint32_t>(bits));
   } else {
@@ -212,68 +200,6 @@ void X64::jump_if_bits(Reg word, uint64_t bits, Label to) {
     cc_.test(x(word), mask);
   }
   cc_.jnz(to);
-}
-
-// Four rows of four words become columns, in each 128 bits.
-void X64::turn(const std::array<Ymm, 4>& rows, const std::array<Ymm, 4>& to) {
-  const Ymm low = temporary(), high = temporary(), more_low = temporary(), more_high = temporary();
-  cc_.vshufps(low, rows[0], rows[1], 0x44);
-  cc_.vshufps(high, rows[0], rows[1], 0xee);
-  cc_.vshufps(more_low, rows[2], rows[3], 0x44);
-  cc_.vshufps(more_high, rows[2], rows[3], 0xee);
-  cc_.vshufps(to[0], low, more_low, 0x88);
-  cc_.vshufps(to[1], low, more_low, 0xdd);
-  cc_.vshufps(to[2], high, more_high, 0x88);
-  cc_.vshufps(to[3], high, more_high, 0xdd);
-}
-
-// Of four elements a row is those of one lane, and of the lane four behind it.
-bool X64::load_elements(const List<Reg>& to, const Reg& base, int64_t offset) {
-  if (to.size() == 2) {
-    const Ymm first = temporary(), second = temporary(), even = temporary(), odd = temporary();
-    load(first, base, offset);
-    load(second, base, offset + 32);
-    cc_.vshufps(even, first, second, 0x88);
-    cc_.vshufps(odd, first, second, 0xdd);
-    cc_.vpermq(v(to[0]), even, 0xd8);
-    cc_.vpermq(v(to[1]), odd, 0xd8);
-    return true;
-  }
-  std::array<Ymm, 4> rows;
-  for (uint32_t i = 0; i < 4; ++i) {
-    rows[i] = temporary();
-    const Ymm upper = temporary();
-    cc_.vmovups(rows[i].xmm(), at(base, offset + int64_t{i} * 16));
-    cc_.vmovups(upper.xmm(), at(base, offset + int64_t{i} * 16 + 64));
-    cc_.vinsertf128(rows[i], rows[i], upper.xmm(), 1);
-  }
-  turn(rows, {v(to[0]), v(to[1]), v(to[2]), v(to[3])});
-  return true;
-}
-
-bool X64::store_elements(const List<Reg>& from, const Reg& base, int64_t offset) {
-  if (from.size() == 2) {
-    // Lanes 0, 1, 4, 5 and 2, 3, 6, 7 of each, so that their pairs are neighbours.
-    const Ymm a = temporary(), b = temporary(), low = temporary(), high = temporary();
-    cc_.vpermq(a, v(from[0]), 0xd8);
-    cc_.vpermq(b, v(from[1]), 0xd8);
-    cc_.vshufps(low, a, b, 0x44);
-    cc_.vshufps(low, low, low, 0xd8);
-    cc_.vshufps(high, a, b, 0xee);
-    cc_.vshufps(high, high, high, 0xd8);
-    store(low, base, offset);
-    store(high, base, offset + 32);
-    return true;
-  }
-  const std::array<Ymm, 4> rows{temporary(), temporary(), temporary(), temporary()};
-  turn({v(from[0]), v(from[1]), v(from[2]), v(from[3])}, rows);
-  for (uint32_t i = 0; i < 4; ++i) {
-    const Ymm upper = temporary();
-    cc_.vextracti128(upper.xmm(), rows[i], 1);
-    cc_.vmovups(at(base, offset + int64_t{i} * 16), rows[i].xmm());
-    cc_.vmovups(at(base, offset + int64_t{i} * 16 + 64), upper.xmm());
-  }
-  return true;
 }
 
 }  // namespace kiln::engine

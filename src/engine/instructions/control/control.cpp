@@ -90,22 +90,58 @@ bool names(const ptx::Operand& operand, uint32_t reg) {
                              [&](const ptx::Operand& element) { return names(element, reg); });
 }
 
-// Is what the instruction gets from memory named by no other of the loop? A histogram counts so,
-// and waits for nobody.
-bool is_unread(Lowering& l, uint32_t index, uint32_t begin, uint32_t end) {
+// A branch, a return or a call.
+bool leaves(const ptx::Form& form) { return form.has(ptx::kGuarded) || form.has(ptx::kParks); }
+
+// Does it pass on a value of these registers in a way that is not followed: through memory, or by a
+// carry?
+template <class IsKnown>
+bool hides(const ptx::Form& form, const ptx::Instruction& ins, const IsKnown& is_known) {
+  if (ins.has("cc")) return std::ranges::any_of(ins.operands, is_known);
+  const bool stores = form.operands.starts_with('m');
+  if (!stores && !form.has(ptx::kPolls)) return false;
+  const ptrdiff_t first = stores ? 0 : 1;  // not what an atomic returns
+  return std::any_of(ins.operands.begin() + first, ins.operands.end(), [&](const auto& each) {
+    return each.kind != ptx::OperandKind::Address && is_known(each);
+  });
+}
+
+// Does what the instruction gets from memory decide when lanes leave the loop? A histogram or a
+// list that grows by an atomic waits for nobody.
+bool decides(Lowering& l, uint32_t index, uint32_t begin, uint32_t end) {
   const ptx::Instruction& ins = l.body().instructions[index];
-  bool unread = false;
-  ptx::each_written(l.form(index), ins, [&](const ptx::Operand& result) {
-    unread = result.kind == ptx::OperandKind::Register || result.kind == ptx::OperandKind::Sink;
-    if (result.kind == ptx::OperandKind::Sink) return;
+  if (!l.form(index).has(ptx::kPolls)) return true;
+  std::vector<uint32_t> known;  // registers computed from it
+  const auto add_written = [&](uint32_t i, const ptx::Instruction& of) {
+    bool more = false;
+    ptx::each_written(l.form(i), of, [&](const ptx::Operand& result) {
+      if (result.kind == ptx::OperandKind::Sink) return;
+      for (const ptx::Operand& element : result.elements) {
+        if (std::ranges::count(known, element.reg) == 0) known.push_back(element.reg), more = true;
+      }
+      if (!result.elements.empty() || std::ranges::count(known, result.reg)) return;
+      known.push_back(result.reg), more = true;
+    });
+    return more;
+  };
+  add_written(index, ins);
+  const auto is_known = [&](const ptx::Operand& each) {
+    return std::ranges::any_of(known, [&](uint32_t reg) { return names(each, reg); });
+  };
+  const auto reads = [&](const ptx::Instruction& other) {
+    return std::ranges::count(known, other.guard) != 0 ||
+           std::ranges::any_of(other.operands, is_known);
+  };
+  for (bool more = true; more;) {
+    more = false;
     for (uint32_t i = begin; i < end; ++i) {
       const ptx::Instruction& other = l.body().instructions[i];
-      unread &= other.guard != result.reg;
-      for (const ptx::Operand& operand : other.operands)
-        unread &= &operand == &result || !names(operand, result.reg);
+      if (&other == &ins || !reads(other)) continue;
+      if (leaves(l.form(i)) || hides(l.form(i), other, is_known)) return true;
+      more |= add_written(i, other);
     }
-  });
-  return unread && l.form(index).has(ptx::kPolls);
+  }
+  return reads(l.body().instructions[end]);  // the branch that closes the loop
 }
 
 // Does the loop that this branch closes wait for a write of somebody else? A short one that reads
@@ -120,7 +156,7 @@ uint8_t closes_a_spin(Lowering& l) {
   bool polls = false, only = true;
   for (uint32_t i = label->second; i < index; ++i) {
     const ptx::Instruction& inside = l.body().instructions[i];
-    polls |= ptx::polls(l.form(i), inside) && !is_unread(l, i, label->second, index);
+    polls |= ptx::polls(l.form(i), inside) && decides(l, i, label->second, index);
     only &= only_looks(l.form(i), inside);
   }
   return polls ? kSpins | (only ? kOnlyWaits : 0) : 0;

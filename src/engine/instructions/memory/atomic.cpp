@@ -22,6 +22,7 @@ struct Atomic {
   Rmw what;
   uint32_t operand, swap;
   bool of_system = false;  // the program's own threads may change the place as well
+  bool is_shared = false;  // only this thread of the host accesses it
 };
 
 template <class T>
@@ -44,33 +45,66 @@ void each_place(const Warp& warp, Shape shape, std::byte* const* pointer, const 
   }
 }
 
+// `each` calls its argument with the lanes in their order, each with its place.
+template <class T, class Each>
+void change_each(const Warp& warp, const Atomic& how, const Each& each, const T* operand,
+                 const T* swap, T* result) {
+  // One loop for additions, in which nothing is left to decide, and one for the others.
+  const auto exchange_all = [&](Rmw what) {
+    each([&](uint32_t i, std::byte* at) { result[i] = exchange(at, what, operand[i], swap[i]); });
+  };
+  const auto change_all = [&](Rmw what) {
+    each([&](uint32_t i, std::byte* at) { result[i] = change(at, what, operand[i], swap[i]); });
+  };
+  const auto change_any = [&] {
+    how.what == Rmw::Add ? change_all(Rmw::Add) : change_all(how.what);
+  };
+  if (how.is_shared) return change_any();
+  if (!how.of_system) {
+    if (const SoleChange is_sole(*warp.worker); is_sole) return change_any();
+  }
+  how.what == Rmw::Add ? exchange_all(Rmw::Add) : exchange_all(how.what);
+}
+
 template <class T>
-const Op* run_atomic(Warp& warp, const Op* op) {
+const Op* run_any_atomic(Warp& warp, const Op* op) {
   const Atomic& how = *static_cast<const Atomic*>(op->data);
   std::byte* pointer[kWarpSize];
   Shape shape = locate(warp, op, sizeof(T), Access::Atomic, pointer);
   if (shape == Shape::Fault) return nullptr;
-  const T *operand = warp.lanes<T>(how.operand), *swap = warp.lanes<T>(how.swap);
   T result[kWarpSize] = {};
-  const auto exchange_all = [&] {
-    each_place<T>(warp, shape, pointer, [&](uint32_t i, std::byte* at) {
-      result[i] = exchange(at, how.what, operand[i], swap[i]);
-    });
-  };
-  const auto change_all = [&](Rmw what) {
-    each_place<T>(warp, shape, pointer, [&](uint32_t i, std::byte* at) {
-      result[i] = change(at, what, operand[i], swap[i]);
-    });
-  };
-  if (how.of_system) {
-    exchange_all();
-  } else if (const SoleChange is_sole(*warp.worker); !is_sole) {
-    exchange_all();
-  } else {
-    how.what == Rmw::Add ? change_all(Rmw::Add) : change_all(how.what);
-  }
+  change_each<T>(
+      warp, how, [&](const auto& body) { each_place<T>(warp, shape, pointer, body); },
+      warp.lanes<T>(how.operand), warp.lanes<T>(how.swap), result);
   if (op->y) warp.put(op->d, result);
   return op + 1;
+}
+
+// A handler of its own: loops around a compare-and-swap often wait for another lane, and stay with
+// the interpreter, where each lane has its turn.
+template <class T>
+const Op* run_compare_and_swap(Warp& warp, const Op* op) {
+  return run_any_atomic<T>(warp, op);
+}
+
+template <class T>
+const Op* run_atomic(Warp& warp, const Op* op) {
+  return run_any_atomic<T>(warp, op);
+}
+
+// The same for compiled code, which has checked the places.
+template <class T>
+void change_lanes(LanesAside& lanes, const Op* op) {
+  const auto* operand = reinterpret_cast<const T*>(lanes.operands);
+  change_each<T>(
+      *lanes.warp, *static_cast<const Atomic*>(op->data),
+      [&](const auto& body) {
+        for (uint32_t rest = lanes.mask; rest; rest &= rest - 1) {
+          const auto i = static_cast<uint32_t>(std::countr_zero(rest));
+          body(i, lanes.places[i]);
+        }
+      },
+      operand, operand, reinterpret_cast<T*>(lanes.results));
 }
 
 // Shared memory is touched by one thread of the host. op->b: the operand's lanes.
@@ -147,13 +181,14 @@ bool lower_atomic(Lowering& l, bool returns) {
   if (returns && !l.dest(operands[0], ptx::bytes_of(l.type()), false, &d)) return false;
   prepared.d = d.offset;
   prepared.b = how.operand;
+  how.is_shared = space == ptx::Space::Shared;
   const Handler of_shared = shared_atomic(space, l.type(), how.what);
   if (!of_shared) prepared.data = l.own(how);
   return with_type(l.type(), [&](auto t) {
     using T = decltype(t);
     if constexpr (sizeof(T) >= 2 && sizeof(T) <= 8) {
       l.announce(prepared, returns ? AccessKind::Atomic : AccessKind::Reduction, sizeof(T));
-      Op& op = l.emit(of_shared ? of_shared : &run_atomic<T>);
+      Op& op = l.emit(of_shared ? of_shared : swaps ? &run_compare_and_swap<T> : &run_atomic<T>);
       prepared.run = op.run;
       prepared.site = op.site;
       op = prepared;
@@ -176,6 +211,21 @@ void describe_atomic(Meanings& to) {
   add(&run_shared_atomic<Rmw::And>, Does::And);
   add(&run_shared_atomic<Rmw::Or>, Does::Or);
   add(&run_shared_atomic<Rmw::Xor>, Does::Xor);
+  const auto add_called = [&](auto type) {
+    using T = decltype(type);
+    Meaning called{Does::Atomic, sizeof(T) == 8 ? Number::U64 : Number::U32};
+    called.from = called.type;
+    called.change = &change_lanes<T>;
+    to.add(&run_atomic<T>, called);
+  };
+  for (const ptx::Type type :
+       {ptx::Type::u32, ptx::Type::s32, ptx::Type::b32, ptx::Type::f32, ptx::Type::u64,
+        ptx::Type::s64, ptx::Type::b64, ptx::Type::f64, ptx::Type::f16x2, ptx::Type::bf16x2}) {
+    with_type(type, [&](auto t) {
+      if constexpr (sizeof(t) == 4 || sizeof(t) == 8) add_called(t);
+      return true;
+    });
+  }
 }
 
 bool atomic(Lowering& l) { return lower_atomic(l, true); }
