@@ -71,6 +71,8 @@ void all(To& to, const Names& n) {
   to.k(x86::k1).vmovups(from, a), to.k(x86::k1).vmovupd(from, a);
   to.k(x86::k3).vmovaps(a, b), to.k(x86::k1).z().vmovaps(a, b);
   to.k(x86::k1).z().vmovups(a, from), to.k(x86::k1).vbroadcastss(a, from);
+  to.k(x86::k1).vblendmps(a, b, c), to.k(x86::k2).vblendmps(a, b, from._1to16());
+  to.k(x86::k1).vblendmpd(a, b, c), to.k(x86::k2).vblendmpd(a, b, from._1to8());
   to.k(x86::k1).vmulps(a, b, c), to.k(x86::k1).vandps(a, b, from._1to16());
   to.vinserti64x4(a, b, c.ymm(), 1), to.vinsertf64x4(a, b, c.ymm(), 1);
   to.vextracti32x4(a.xmm(), b, 3), to.vextracti64x4(a.ymm(), b, 1);

@@ -24,6 +24,11 @@ constexpr How updates(How how) {
   how.reads |= 1;
   return how;
 }
+// It writes all lanes: the mask chooses one of its two operands.
+constexpr How by_mask(How how) {
+  how.mask_chooses = true;
+  return how;
+}
 // A number of a general register to all lanes, by another opcode.
 constexpr How or_of_word(How how, uint8_t opcode) {
   how.extra = opcode;
@@ -87,6 +92,8 @@ constexpr How kEvexHows[] = {
     evex_wide(rvm_i(Inst::kIdVpcmpq, 1, 3, 0x1f)),
     evex_wide(rvm_i(Inst::kIdVpcmpuq, 1, 3, 0x1e)),
     evex(rvm(Inst::kIdVptestmd, 1, 2, 0x27)),
+    evex(by_mask(rvm(Inst::kIdVblendmps, 1, 2, 0x65))),
+    evex_wide(by_mask(rvm(Inst::kIdVblendmpd, 1, 2, 0x65))),
     evex(rvm_i(Inst::kIdVshufps, 0, 1, 0xc6)),
     evex(rvm_i(Inst::kIdVshuff32x4, 1, 3, 0x23)),
     evex_wide(rvm_i(Inst::kIdVshuff64x2, 1, 3, 0x23)),

@@ -64,8 +64,9 @@ struct alignas(16) EncodingX64 {
   int8_t folds = -1;              // the one that may as well be in memory
   // Of one register with itself it gives a constant; it copies; it does nothing but write its first
   // operand.
-  bool may_be_constant = false, copies = false, pure = false;
-  bool commutes = false;  // the second operand and the third
+  bool may_be_constant : 1 = false, copies : 1 = false, pure : 1 = false;
+  bool commutes : 1 = false;      // the second operand and the third
+  bool mask_chooses : 1 = false;  // between these two: nothing of the first operand stays
   // With EVEX: an offset of 8 bits counts as many bytes as the operand in memory has. A vector, a
   // part of one, or from kUnitBytes on a number of bytes, as a power of two. 0: with VEX.
   uint8_t unit = 0;
@@ -73,7 +74,7 @@ struct alignas(16) EncodingX64 {
 };
 // The instructions of one level of CPU, by a code, and the codes by asmjit's numbers; the first
 // code stands for an instruction that is not known. Instructions of vectors have VEX at x86-64-v3
-// (x64/codes.cpp), and EVEX at x86-64-v4 (x64/codes_v4.cpp).
+// (x64/codes_v3.cpp), and EVEX at x86-64-v4 (x64/codes_v4.cpp).
 struct CodesX64 {
   std::array<EncodingX64, 256> encodings{};
   std::array<uint8_t, asmjit::x86::Inst::_kIdCount> by_id{};
@@ -113,8 +114,10 @@ class NotesX64 : public Spans, public asmjit::x86::EmitterExplicitT<NotesX64> {
 
   void clear(const CodesX64& codes);
   size_t size() const { return notes_.size(); }
-  asmjit::x86::Ymm new_vector() { return asmjit::x86::Ymm(new_register(true)); }
-  asmjit::x86::Zmm new_wide_vector() { return asmjit::x86::Zmm(new_register(true)); }
+  template <class Vector>  // Ymm or Zmm
+  Vector new_vector() {
+    return Vector(new_register(true));
+  }
   asmjit::x86::Gp new_word() { return asmjit::x86::gpq(new_register(false)); }
   // Behind the code.
   asmjit::x86::Mem in_memory(const Constant& bits);
@@ -148,7 +151,8 @@ class NotesX64 : public Spans, public asmjit::x86::EmitterExplicitT<NotesX64> {
   // Operands that it reads, by bit: what a mask leaves out stays.
   uint32_t reads_of(const Note& note) const {
     const EncodingX64& how = encoding(note.code);
-    return how.reads | (note.mask && !note.zeroes ? how.writes & 1u : 0u);
+    const bool keeps = note.mask && !note.zeroes && !how.mask_chooses;
+    return how.reads | (keeps ? how.writes & 1u : 0u);
   }
   // Nobody reads what it writes.
   template <class Forget>
@@ -175,8 +179,8 @@ class NotesX64 : public Spans, public asmjit::x86::EmitterExplicitT<NotesX64> {
   }
   static void operand(Note& note, const asmjit::x86::Mem& mem);
   static void operand(Note& note, const asmjit::Imm& number) {
-    note.number = static_cast<int32_t>(number.value());
-    if (note.memory == kNoMemory) note.offset = static_cast<int32_t>(number.value() >> 32);
+    note.number = number.int32Lo();
+    if (note.memory == kNoMemory) note.offset = number.int32Hi();
     note.has_number = true;
     ++note.count;
   }
