@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does machine code pay? Entering it costs a few hundred instructions, for checks and for values
-// that are read and written back, so short phases are faster interpreted. The numbers are counts of
-// cachegrind on aarch64.
+// that are read and written back, so short phases are faster interpreted. The numbers are counts
+// of cachegrind on aarch64, corrected where measured times differ.
 #include <algorithm>
 
 #include "engine/compile/emit.h"
