@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does machine code pay? Entering it costs a few hundred instructions, for checks and for values
-// that are read and written back, so short phases are faster interpreted. The numbers are counts of
-// cachegrind on aarch64.
+// that are read and written back, so short phases are faster interpreted. The numbers are counts
+// of cachegrind on aarch64, corrected where measured times differ.
 #include <algorithm>
 
 #include "engine/compile/emit.h"
@@ -22,12 +22,12 @@ constexpr double kOwnEntryAtBarrier = 80;
 constexpr double kPass = 40, kGuard = 40, kPlace = 35, kReach = 15;
 constexpr double kOwnGuard = 45, kOwnHeader = 10, kOwnPlace = 14;
 constexpr double kMoved = 10;       // a vector of 32 lanes, to or from the frame
-constexpr double kMovedApart = 20;  // to the frame for some lanes; of 8 or 16 bits:
+constexpr double kMovedApart = 20;  // to the frame for some lanes; next line: of 8 or 16 bits
 constexpr double kSmallApart = 60;
 constexpr double kBlended = 10;  // blending with the other lanes in registers
 constexpr int32_t kLeft = 120;   // exit in the middle: writes values back
 constexpr double kParted = 90;   // compiled: a branch at which lanes may diverge
-constexpr double kStep = 9;      // compiled: an Op, and on lanes:
+constexpr double kStep = 9;      // compiled: an Op; next line: on lanes
 constexpr double kStepOfLanes = 16;
 constexpr double kScalar = 12;                        // interpreted: an Op on scalars
 constexpr double kLanes = 48;                         // on lanes
@@ -39,7 +39,7 @@ constexpr double kBranchApart = 180;                  // a branch at which lanes
 constexpr double kStoreApart = 220;                   // a store that some lanes skip
 constexpr double kRowAccess = 110;                    // a load or store of several rows
 constexpr double kAtomic = 900, kAtomicMade = 260;    // interpreted, compiled
-constexpr double kAtomicCalled = 700;                 // and by a call
+constexpr double kAtomicCalled = 700;                 // compiled, by a call
 constexpr double kByLanes = 300, kRowsByLanes = 900;  // through 32 addresses
 // Compiled, per Op and per pass; x86-64 has instructions for it.
 #if defined(__x86_64__)
@@ -64,7 +64,7 @@ bool runs_for_some(const Plan& plan, const Step& step) {
   return step.d && plan.variables[*step.d].blended;
 }
 
-// Is the address base and step, without the lanes being neighbours?
+// Is the address base and step, but with lanes that are not neighbours?
 bool is_strided(const Plan& plan, const Step& step) {
   if (!(step.op.x & (kAddressAffine | kAddressRows))) return false;
   const bool of_header = step.place.of == Place::Of::Header;

@@ -10,9 +10,8 @@ namespace kiln::engine {
 
 namespace {
 
-// Is something one value for all lanes because it is for the least and the most of them? Those have
-// to be of all lanes: else it would be another one in each pass, and some would leave by one exit
-// and some by another.
+// Is a value uniform only because the lowest and the highest lane are checked? They must be those
+// of all lanes: otherwise passes could have different values, and take different exits.
 bool takes_ends(const Plan& plan) {
   const auto is = [&](const std::optional<uint32_t>& index, Kept kept) {
     return index && plan.variables[*index].kept == kept;
@@ -31,17 +30,17 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
       cache_index_(cache_index),
       out_(std::make_unique<Emitted>()) {
   // As many strips at once as keep their values in registers: operations of one strip wait for
-  // each other, those of several do not.
+  // each other, those of several strips do not.
   const uint32_t kept = most_kept();
   strips_ = kWarpSize / t_.vector_lanes();
-  // Without a loop, several passes cost more than values that wait in memory: one pass can check
-  // itself what it takes for granted.
+  // Without a loop, several passes cost more than spilled values: a single pass can check its
+  // assumptions itself.
   const uint32_t most = plan.phase.loops ? t_.vector_count() - 4 : t_.vector_count() * 2;
   while (strips_ > 1 && kept * strips_ > most) strips_ /= 2;
   const bool together = !plan.masked && (plan.memory_decides || plan.lanes_decide);
-  // What a gather checks once is more than what a register costs that has to wait in memory.
+  // Four strips share one check of a gather, which saves more than spilled values cost.
   if (gathers(plan) > 0) strips_ = 4;
-  // What a header has is the first lane's.
+  // The base in a header is that of the first lane.
   const bool has_headers = std::any_of(plan.variables.begin(), plan.variables.end(),
                                        [](const Variable& v) { return v.in == Slot::Header; });
   if (together || has_headers || takes_ends(plan) || plan.phase.stores || plan.calls ||
@@ -56,13 +55,13 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   values_.resize(plan.variables.size());
 }
 
-// a * b + c, which may take the place of c.
+// a * b + c, whose result may replace c.
 bool Emitter::is_sum(const Step& step) {
   return step.meaning.does == Does::Mad && bytes_of(step.meaning.type) == 4 && step.c != step.a &&
          step.c != step.b;
 }
 
-// If nobody reads c later, its registers become those of the sum.
+// If c is not read later, its registers become those of the sum.
 void Emitter::take_over_sum(const Step& step) {
   if (!is_sum(step)) return;
   const auto is_plain = [&](uint32_t index) {
@@ -78,8 +77,9 @@ void Emitter::take_over_sum(const Step& step) {
   values_[*step.d].regs = values_[*step.c].regs;
 }
 
-// The most vectors of a strip that are needed at once. In a loop a value may be needed again; else
-// it is from its first step to its last.
+// The maximum number of vectors that a strip needs at once. With branches, a value that is live
+// between blocks is needed all the time; other values are needed from their first step to their
+// last.
 uint32_t Emitter::most_kept() const {
   List<int> change(plan_.steps.size() + 1, 0);
   struct Used {
@@ -107,12 +107,12 @@ uint32_t Emitter::most_kept() const {
   return static_cast<uint32_t>(most) + (plan_.masked ? 3 : 1);
 }
 
-// Lanes of the pass before a strip: how far a value of steps has risen by then.
+// How far a value of base and step has risen at a lane of the pass.
 int64_t Emitter::rise(const Pattern2& steps, uint32_t lane) const {
   return steps.step * int64_t{lane % plan_.row_lanes} +
          steps.row_step * int64_t{lane / plan_.row_lanes};
 }
-// The least and the most that one of the lanes is above the first.
+// The lowest and the highest rise of any of the lanes.
 std::pair<int64_t, int64_t> Emitter::range_of(const Pattern2& steps, uint32_t lanes) const {
   const int64_t along = steps.step * int64_t{std::min(lanes, plan_.row_lanes) - 1};
   const int64_t rows = lanes > plan_.row_lanes ? lanes / plan_.row_lanes - 1 : 0;
@@ -167,7 +167,7 @@ void Emitter::read_input(uint32_t index) {
   }
 }
 
-// In a phase without loops an input is read where it is first needed.
+// In a phase without branches, an input is read where it is first needed.
 void Emitter::need(uint32_t index) {
   const Variable& v = plan_.variables[index];
   if (values_[index].read || !v.home || !v.input) return;
@@ -181,7 +181,7 @@ void Emitter::need_all(const Step& step) {
   }
   for (uint32_t from : step.reads) need(from);
   if (step.under) need(*step.under);
-  if (step.d) values_[*step.d].read = true;  // what the frame has of it is old from here on
+  if (step.d) values_[*step.d].read = true;  // from here on the frame has an old value
   for (uint32_t to : step.writes) values_[to].read = true;
 }
 
@@ -215,7 +215,7 @@ void Emitter::write_back(uint32_t index) {
   }
   const uint32_t halves = halves_of(v.bytes);
   const Reg base = v.bytes == 8 ? lanes8_ : lanes4_;
-  Reg one;  // that is the same for all strips
+  Reg one;  // valid: the value of all strips
   if (v.kept == Kept::Word || v.kept == Kept::Splat) one = bits_of(index, 0, 0);
   if (v.bytes < 4) return write_small(index, one);
   const Reg kept = values_[index].splat;
@@ -235,8 +235,8 @@ void Emitter::write_back(uint32_t index) {
   values_[index].splat = kept;
 }
 
-// `read`: the predicate of the branch at which it leaves. What else the phase writes to its slot,
-// elsewhere, is not there yet.
+// `read`: the predicate of the branch at which the code exits. If its slot has another variable
+// for the values between blocks, that one is not written back.
 void Emitter::leave_at(uint32_t target, bool backward, std::optional<uint32_t> read) {
   if (out_->goes_on && is_end(target)) {
     t_.jump(next_warp_);
@@ -270,7 +270,7 @@ void Emitter::leave_with(const List<uint32_t>& variables, Exit exit) {
 
 void Emitter::jump_to(uint32_t from, uint32_t target) {
   const Phase& phase = plan_.phase;
-  if (target <= from) {  // one of the turn's backward branches
+  if (target <= from) {  // a backward branch counts for the turn
     t_.word_add(ran_, ran_, int64_t{from} - target + 1);
     t_.word_add(budget_, budget_, -1);
     if (plan_.alone && target == phase.first()) t_.word_add(saved_, saved_, 1);
@@ -323,7 +323,7 @@ void Emitter::branch(const Step& step) {
   t_.bind(around);
 }
 
-// Somebody may come to it by another way than from the step before.
+// Does control reach the step in another way than from the step before?
 bool Emitter::begins_block(size_t index) const {
   if (index == 0) return true;
   const Step &before = plan_.steps[index - 1], &step = plan_.steps[index];
@@ -378,11 +378,11 @@ bool Emitter::write_steps() {
       need_all(step);
       if (!one(step) && !(plan_.alone && call_alone(step))) {
         if (!plan_.alone) return false;
-        t_.jump(bail());  // the interpreter knows how
+        t_.jump(bail());  // the interpreter has to run it
       }
       if (step.d) {
         if (step.writes.empty()) blend(step, *step.d);
-        // A handler that was called has left them where they belong.
+        // A called handler has left its results in their place.
         for (uint32_t to : step.writes) {
           if (!is_called_warpwide(step)) blend(step, to);
         }
@@ -401,7 +401,7 @@ bool Emitter::write_steps() {
 
 std::unique_ptr<Emitted> Emitter::run() {
   t_.begin();
-  // One pass begins with the first lane.
+  // A single pass begins with the first lane.
   const bool has_all = out_->lanes == kWarpSize;
   registers_ = t_.word();
   lanes4_ = has_all ? registers_ : t_.word();
@@ -454,7 +454,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   if (plan_.phase.branches || out_->goes_on || plan_.apart) {
     for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
       need(i);
-      // A block may be written down before the one that it has its values from.
+      // A block may be emitted before the block that computes its inputs.
       if (plan_.variables[i].home) place_of(i, 0, 0);
     }
   }
@@ -486,7 +486,7 @@ std::unique_ptr<Emitted> emit(const Flow& flow, const Plan& plan, const CacheInd
                               uint32_t most_lanes) {
   std::unique_ptr<Target> target =
       make_target(plan.alone ? least_row_lanes() : std::min(plan.row_lanes, most_lanes));
-  // A strip would reach over several rows.
+  // A strip would span several rows.
   if (!target || plan.row_lanes < target->vector_lanes()) return nullptr;
   return Emitter(flow, plan, *target, cache_index).run();
 }

@@ -196,7 +196,8 @@ std::optional<Emitter::Indexed> Emitter::indexed_by(const Step& step) const {
   return Indexed{*pointer, *product->a, static_cast<uint32_t>(std::countr_zero(by.constant))};
 }
 
-// If the multiples of the index are aligned, everything that starts from the address must be too.
+// The check covers multiples of the factor only, so the accesses of the group must not need a
+// larger alignment.
 bool Emitter::may_be_indexed(const Step& load, const Indexed& by) {
   constexpr int64_t kFarthest = int64_t{1} << 30;
   const auto space = static_cast<ptx::Space>(load.op.z);
@@ -250,8 +251,8 @@ void Emitter::find_indexed() {
   }
 }
 
-// In all lanes number + add must be at most `most`, unsigned. Both are below 2^30, so the 32-bit
-// sum does not wrap.
+// In all lanes number + add must be at most `most`, unsigned. The magnitudes of `add` and `most`
+// are at most 2^30, so a 32-bit sum that wraps around is always larger.
 const Emitter::Scaled& Emitter::scaled(const Step& load, const Indexed& by) {
   const uint32_t reach = reach_of_.at(load.index);
   const int64_t first = group_of(load).first;

@@ -389,7 +389,7 @@ void Emitter::change_by_call(const Step& step, const Where& where) {
   t_.bind(around);
 }
 
-// The same for one address per lane.
+// Like the loop in atomic(), for one address per lane.
 void Emitter::count_in(const Step& step, const Where& where) {
   const bool is_word = plan_.variables[*step.b].kept == Kept::Word;
   put_aside(where.all, kAside);

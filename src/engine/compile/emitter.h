@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the code generator keep while it emits a plan? (emit.cpp, emit_steps.cpp)
+// What does the code generator keep while it emits a plan? (emit*.cpp)
 #pragma once
 
 #include <algorithm>
@@ -29,12 +29,12 @@ class Emitter {
     bool read = false;                                // from the frame
     bool checked = false;                             // it has no NaN
     bool is_read = false, is_read_as_vector = false;  // by some step
-    bool is_wanted = false;                           // by some step, from wherever
-    const Step* made_by = nullptr;                    // the last step that writes it
-    std::optional<Indexed> indexed;                   // an address that is not computed
-    bool is_skipped = false;                          // not computed either
-    bool is_early = false;                            // see find_early()
-    bool in_frame = false;                            // already written
+    bool is_wanted = false;          // by some step, even if only as an address in the table
+    const Step* made_by = nullptr;   // the last step that writes it
+    std::optional<Indexed> indexed;  // an address that is not computed
+    bool is_skipped = false;         // not computed either
+    bool is_early = false;           // see find_early()
+    bool in_frame = false;           // already written
   };
   uint32_t vector_bytes() const { return t_.vector_lanes() * 4; }
   int64_t rise(const Pattern2& steps, uint32_t lane) const;
@@ -134,7 +134,7 @@ class Emitter {
   void mul_wide(const Step& step, uint32_t strip, uint32_t half, const Reg& to);
   bool compare(const Step& step, uint32_t strip);
   bool compare_to(const Step& step, uint32_t strip, const Reg& to);
-  // For one lane (emit_alone.cpp).
+  // emit_alone.cpp: one lane
   bool compare_alone(const Step& step);
   bool call_alone(const Step& step);
   bool small_alone(const Step& step);
@@ -142,11 +142,13 @@ class Emitter {
   void read_alone(uint32_t index);
   void write_alone(uint32_t index);
   Reg lanes_of(uint32_t bytes);
+  // emit_steps.cpp, emit_numbers.cpp: floats
   bool float_step(const Step& step, uint32_t strip, const Reg& to);
   bool by_way_of_double(Does does, const Reg& to, const std::array<Reg, 3>& from,
                         uint32_t operands);
   void wide_sum_to_odd(const Reg& to, const Reg& product, const Reg& addend);
   Reg flushed_of(uint32_t variable, uint32_t strip);
+  // emit_steps.cpp, emit_checks.cpp: base and step
   void check_widening(const Step& step, bool is_signed);
   struct Ends {
     Reg least, most;  // as 64-bit numbers
@@ -158,21 +160,22 @@ class Emitter {
   void copy_to(uint32_t to, uint32_t from);
   void finish_float(const Step& step, Reg reg);
 
-  // emit_numbers.cpp
+  // emit_numbers.cpp: f64
   void expect_numbers(const List<uint32_t>& all, const Label& otherwise);
   void expect_number(uint32_t index);
   void expect_operands(const Step& step);
   bool convert_wide(const Step& step, uint32_t s);
   bool wide_float(const Step& step, uint32_t s);
 
-  // emit_numbers.cpp, floats of 16 bits
+  // emit_numbers.cpp: floats of 16 bits
   bool small_float(const Step& step, uint32_t strip);
   bool on_parts_of(const Step& step, uint32_t strip, uint32_t part, const Reg& to);
   void sum_to_odd(const Step& step, uint32_t strip, const Reg& to, const std::array<Reg, 3>& from);
 
-  // emit_numbers.cpp: integers and conversions to them, by WideParts; lop3
+  // emit_numbers.cpp: integers and conversions to them, by WideParts
   void extend(const Reg& to, const Reg& from, uint32_t bits, bool is_signed);
   bool converted(const Step& step, uint32_t strip);
+  // emit_bits.cpp
   Reg of_two(uint32_t table, const Reg& b, const Reg& c);
   void lookup(const Step& step, uint32_t strip, const Reg& to);
   void count_bits(const Reg& to, const Reg& from);
@@ -181,7 +184,7 @@ class Emitter {
   void dot4(const Step& step, uint32_t strip, const Reg& to);
   bool bits_step(const Step& step, uint32_t strip, const Reg& to);
 
-  // emit_numbers.cpp, 8 and 16 bits
+  // emit_numbers.cpp: 8 and 16 bits
   int64_t frame_place(uint32_t variable, uint32_t strip) const {
     return int64_t{plan_.variables[variable].slot} + int64_t{strip} * t_.vector_lanes() * 2;
   }
@@ -201,7 +204,7 @@ class Emitter {
                         const Pattern2& steps, uint32_t first);
   bool load_small_aside(const Step& step, const Reg& to, uint32_t strip);
 
-  // emit_loads.cpp
+  // emit_loads.cpp, emit_gathers.cpp
   struct Placed {
     Reg base;
     int64_t offset;
@@ -304,6 +307,7 @@ class Emitter {
   void count_in(const Step& step, const Where& where);
   Reg address_aside(const Where& where, const Reg& lane, uint32_t behind);
   std::optional<Reg> mask_of(const Step& step, uint32_t strip);
+  // emit_loads.cpp
   Reach& reach_of(const Step& step);
   // Where the memory begins in this process, and the last offset at which an access may begin.
   struct ReachWords {
@@ -312,7 +316,7 @@ class Emitter {
   const ReachWords& new_reach(uint32_t index);
   const ReachWords& reach_words(const Step& step) { return reach_words_[reach_of_.at(step.index)]; }
   uint32_t root_of(uint32_t variable, uint32_t depth) const;
-  // Accesses that are checked together (emit_loads.cpp).
+  // Accesses that are checked together.
   struct Group {
     uint32_t variable;
     bool writes;

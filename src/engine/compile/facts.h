@@ -13,12 +13,12 @@ namespace kiln::engine {
 
 struct CompiledFacts {
   uint32_t stretches = 0;  // that can be compiled
-  uint32_t compiled = 0;   // of those that a warp has reached
-  uint32_t given_up = 0;   // not compiled, or missed too often
+  uint32_t compiled = 0;   // of these: with code
+  uint32_t given_up = 0;   // of these: no code for whole warps is ready
   uint32_t losing = 0;     // some of its code did not pay, and rested
-  uint64_t entered = 0;    // how often warps reached compiled ones
-  uint64_t missed = 0;     // of those, interpreted after all
-  uint64_t masked = 0;     // of the others: with only some lanes
+  uint64_t entered = 0;    // how many times warps entered code
+  uint64_t missed = 0;     // of these: interpreted after all
+  uint64_t masked = 0;     // of the others: in code for partial warps or for diverging lanes
   uint64_t alone = 0;      // of all entries: by code for one lane
   uint64_t by_double = 0;  // of all entries: by code that computes f32 in f64
   uint64_t compiling_ns = 0;

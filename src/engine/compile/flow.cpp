@@ -24,7 +24,7 @@ bool is_store(const Meaning* meaning) {
                      meaning->does == Does::Atomic);
 }
 
-// May it be in a phase, besides branches and stores?
+// Can a phase contain it? Branches and stores are checked separately.
 bool fits(const Meaning* meaning) {
   return meaning && !branches(meaning) && !is_store(meaning) &&
          meaning->does != Does::BranchIndexed;
@@ -235,7 +235,7 @@ const Elements* Flow::elements_written(uint32_t op) const {
   return elements && !is_store(meanings_[op]) ? elements : nullptr;
 }
 
-// Making a plan asks for this again and again.
+// A plan asks for liveness again and again.
 void Flow::find_live_before() {
   constexpr size_t kMostWords = 1 << 18;
   const size_t words = (slots_.size() + 63) / 64;
@@ -327,14 +327,14 @@ bool Flow::only_store(uint32_t begin, uint32_t end) const {
   for (uint32_t i = begin; i < end; ++i) {
     if (!is_store(meanings_[i]) || (i > begin && leader_[i])) return false;
     if (!is_atomic(meanings_[i])) continue;
-    // The last one: if the check of another store failed behind it, it would be done again.
+    // It must be the last one: if the check of a later store failed, it would be done again.
     const Op& op = program_.ops[i];
     if (i + 1 != end || !meanings_[i]->change || (op.y && is_live(op.d, i + 1))) return false;
   }
   return begin < end;
 }
 
-// After that it no longer says which lanes came here.
+// After such an Op the predicate no longer says which lanes came here.
 bool Flow::writes_predicate_of(uint32_t branch, uint32_t op) const {
   bool writes = false;
   for_each_written(op, [&](uint32_t slot) { writes |= slot == program_.ops[branch].a; });
@@ -374,8 +374,8 @@ bool Flow::may_merge(uint32_t begin, uint32_t end) const {
   constexpr uint32_t kMostOps = 64;
   constexpr size_t kMostMerged = 4;
   if (begin >= end || end - begin > kMostOps) return false;
-  // How often the Ops change to stores and back. If a check fails, all of them run again from the
-  // branch, so what they have stored must not be loaded again.
+  // How many times the Ops change to stores and back. If a check fails, all of them run again from
+  // the branch, so what they have stored must not be loaded again.
   uint32_t turns = 0;
   bool loaded = false, leaves = false;
   std::array<uint32_t, kMostMerged> ends{end};  // of the branch, and of those inside it
@@ -416,7 +416,7 @@ bool Flow::may_merge(uint32_t begin, uint32_t end) const {
 
 // Are all Ops known, and is it entered only at the top?
 bool Flow::is_loop(uint32_t begin, uint32_t end, bool stores) const {
-  // Its first Op is replaced, so it must not be a branch.
+  // The first Op is replaced, so it must not be a branch.
   if (!fits(meanings_[begin]) && !(stores && is_store(meanings_[begin]))) return false;
   for (uint32_t i = begin; i < end; ++i) {
     const bool known = fits(meanings_[i]) || (stores && is_store(meanings_[i]));
@@ -450,7 +450,8 @@ bool Flow::begins_with_branch(uint32_t op) const {
          index_of(program_.ops[op].target) > op;
 }
 
-// As far as the Ops are known, with forward branches; a branch back only as the last Op.
+// The run of known Ops that begins here. It may contain forward branches, and may end with a
+// backward one.
 Phase Flow::run_from(uint32_t begin, const std::vector<bool>& taken) const {
   uint32_t end = begin;
   for (; end < program_.ops.size() && !taken[end]; ++end) {

@@ -71,7 +71,7 @@ struct Phase {
   uint32_t begin = 0, end = 0;  // Ops
   bool loops = false;
   bool stores = false;    // all lanes go through it together
-  bool branches = false;  // as loops do
+  bool branches = false;  // always true in a loop
   // For code of one lane: the Op at which the loop is entered. Compilers may place the body before
   // it.
   uint32_t entry = 0;

@@ -71,8 +71,9 @@ bool Planner::takes_over_more(const Step& branch) {
   Step both = branch;
   both.meaning = {Does::Logic};
   both.op.target = nullptr;
-  both.op.x = outer.is_not && other_not ? 1 : 0;  // neither of them, or both
-  both.op.y = outer.is_not != other_not;          // with the inverse of a
+  // Or, for lanes that neither predicate selects; And, for lanes that both select.
+  both.op.x = outer.is_not && other_not ? 1 : 0;
+  both.op.y = outer.is_not != other_not;  // with the inverse of a
   both.a = outer.is_not || !both.op.y ? outer.variable : *other;
   both.b = outer.is_not || !both.op.y ? *other : outer.variable;
   put_under(both);
@@ -166,7 +167,8 @@ bool Planner::read_steps() {
     if (!read_step(step)) return false;
     plan_.steps.push_back(std::move(step));
   }
-  // Otherwise another iteration of a loop would read it before it is written.
+  // No scalar may be both read from the frame and written: the next iteration of a loop would read
+  // it before it is written.
   return std::none_of(plan_.variables.begin(), plan_.variables.end(), [&](const Variable& v) {
     return v.written && v.in == Slot::Scalar &&
            (scalars_.find(scalar_key(v.slot, 2)) || scalars_.find(scalar_key(v.slot, 4)) ||
@@ -218,8 +220,9 @@ bool Planner::read_elements(Step step) {
       one.op.b = elements.slots[e];
       one.op.y = elements.uniform[e];
     } else {
-      if (elements.slots[e] == step.op.a) return false;  // the next ones would read what it loaded
-      if (elements.slots[e] == kScratch) continue;       // the result is unused
+      // The next steps would use the loaded value as an address.
+      if (elements.slots[e] == step.op.a) return false;
+      if (elements.slots[e] == kScratch) continue;  // the result is unused
       one.op.d = elements.slots[e];
     }
     if (!read_step(one)) return false;
@@ -381,7 +384,7 @@ bool Planner::read_step(Step& step) {
       to = m.does == Does::LoadScalar ? Slot::Scalar : Slot::Lanes;
       break;
     }
-    case Does::Spread:  // written whatever the mask is, and still lanes
+    case Does::Spread:  // its effect may be Scalar, but it writes lanes
       to = Slot::Lanes;
       [[fallthrough]];
     default:
@@ -396,8 +399,8 @@ bool Planner::read_step(Step& step) {
   return true;
 }
 
-// One block that ends in the branch back: all lanes exit at the same place. Values that are live
-// there keep what they were when the lane left.
+// A loop with masks is one block that ends in the branch back, so all lanes exit at the same
+// place. Values that are live there stay what they were when the lane left.
 bool Planner::find_blended() {
   if (plan_.apart) {              // lanes that wait between blocks keep everything written there
     if (all_lanes_) return true;  // see find_parted()
@@ -465,8 +468,9 @@ List<bool> Planner::parted_ops(List<uint32_t>* leaves) const {
   return out;
 }
 
-// If all lanes begin together, values that are written while they are together need no masks, and
-// may be uniform or base and step. Returns true if a variable that was planned so is not.
+// If all lanes enter together, values that are written while they are together need no masks, and
+// may be uniform or base and step. Marks the other variables as blended. Returns true if some of
+// them were not.
 bool Planner::find_parted() {
   if (!plan_.apart || !all_lanes_) return false;
   List<uint32_t> leaves;

@@ -171,7 +171,7 @@ struct Plan {
   // The same for any phase: lanes diverge at branches and converge again (emit_masks.cpp). `some`:
   // for the other lanes, base and step may lead to memory that does not exist.
   bool apart = false, some = false;
-  bool alone = false;      // one lane: each value is one
+  bool alone = false;      // code for one lane: each value is one number
   bool by_double = false;  // as in Taken
 };
 

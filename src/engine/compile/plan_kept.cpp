@@ -487,7 +487,7 @@ void Planner::find_lazy() {
     const bool converts = does == Does::Convert || does == Does::Small || does == Does::Whole;
     if (converts && step.meaning.from == Number::F32 && step.meaning.type != Number::F64) continue;
     for (const auto& from : {step.a, step.b, step.c}) {
-      // Raw bits or arithmetic: may become canonical here only if it is always arithmetic.
+      // An input may hold raw bits, which must not become canonical here.
       if (from && plan_.variables[*from].input) plan_.variables[*from].lazy = false;
     }
     for (uint32_t from : step.reads) {

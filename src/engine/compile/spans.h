@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do the values of a piece of code live? Each CPU notes its instructions one after the other,
-// on an unlimited number of virtual registers. Live ranges are recorded at once, when an
-// instruction is noted, because each further pass over the list costs as much as noting it did.
-// places.h then finds a place for each value.
+// Where do the values of a piece of code live? Each CPU records its instructions one after the
+// other, on an unlimited number of virtual registers. Live ranges are recorded at the same time,
+// because another pass over the list would cost as much as recording it. places.h then finds a
+// place for each value.
 #pragma once
 
 #include <asmjit/core.h>
@@ -67,7 +67,8 @@ class Grown {
 // What is the same for the instructions of every CPU: values, blocks and labels.
 class Spans {
  public:
-  // The registers in an instruction: below kSpans those of the CPU, from there on spans.
+  // Registers in an instruction: numbers below kSpans are registers of the CPU, the others are
+  // spans.
   static constexpr uint32_t kSpans = 64, kNone = ~uint32_t{0};
   // Memory for longer code is freed. Otherwise the next piece of code reuses it, which saves a
   // fifth of the time.
@@ -84,8 +85,8 @@ class Spans {
     int16_t place;        // a register; negative: memory
     bool is_vector;
     bool exposed;  // live at the start of the block
-    bool pure;     // so is the instruction that it begins with
-    bool joined;   // part of the span of all blocks
+    bool pure;     // it begins with an instruction that has no other effect
+    bool joined;   // part of a value that lives in several blocks
   };
   struct Block {
     uint32_t begin = 0, end = 0;  // instructions
@@ -126,14 +127,14 @@ class Spans {
     values_.push_back({kNone, kNone >> 1, is_vector});
     return asmjit::Operand::indexToVirtId(values_.size() - 1);
   }
-  // To be called before each instruction.
+  // Must be called before each instruction.
   void begin_note(uint32_t note) {
     if (!begins_block_) return;
     begins_block_ = false;
     block_ = static_cast<uint32_t>(blocks_.size());
     blocks_.push_back({note, note, spans_.size()});
   }
-  // The value is read: it lives until then.
+  // The value is read, so it lives at least until then.
   [[gnu::always_inline]] uint32_t read(uint32_t id, uint32_t until) {
     if (!is_virtual(id)) return id;
     const uint32_t value = asmjit::Operand::virtIdToIndex(id);
@@ -177,7 +178,7 @@ class Spans {
     uint32_t block : 31;  // the block of the span
     uint32_t is_vector : 1;
   };
-  // Long enough from the start that it never has to move: untouched memory costs nothing.
+  // Long enough that it usually never has to move; untouched memory costs nothing.
   static constexpr size_t kLong = 1 << 20;
   Grown<Value> values_;
   Grown<Span, kLong> spans_;

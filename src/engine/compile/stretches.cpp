@@ -18,26 +18,27 @@
 namespace kiln::engine {
 namespace {
 
-// A stretch whose code is mostly left again at once is worth nothing. Without a loop that costs
-// little, and warps at the border of an image come one after the other.
+// Code is turned off if it has more misses than this and they are three quarters of its entries.
+// Without a loop a miss costs little, and warps at the border of an image follow each other.
 constexpr uint32_t kMissesAllowed = 16, kMissesWithoutLoops = 256;
-// So often it has to be left before other code is made as well.
+// Misses before another version is made too.
 constexpr uint32_t kMissesBefore = 4;
-// One entry of so many at which lanes disagree.
+// Disagreements are rare if fewer than one entry in this many has one.
 constexpr uint32_t kSeldom = 8;
 
-// Of code that checks itself.
+// For code that checks itself, after a check failed.
 [[gnu::cold, gnu::noinline]] uint32_t run_refused(Stretch& stretch, Compiled& compiled, Warp& warp,
                                                   Pass& pass) {
   const auto code = reinterpret_cast<Code>(reinterpret_cast<uintptr_t>(compiled.memory.begin()));
-  // Perhaps it holds of all but the last warp, or of this one alone: at the ends of an image.
+  // The checks may hold for all warps but the last, or for this warp alone: at the borders of an
+  // image.
   for (uint32_t fewer : {pass.followers > 1 ? pass.followers - 1 : 0, 0u}) {
     if (fewer == pass.followers) continue;
     pass.followers = pass.left = fewer;
     const uint32_t some = code(&pass);
     if (some != kRefused) return some;
   }
-  // Perhaps the region of some memory was not known yet.
+  // The region of some memory may not be known yet.
   if (!Entry(stretch, compiled, warp).prepare()) return 0;
   pass.budget = static_cast<uint64_t>(warp.turn);
   pass.looked = 1;
@@ -61,14 +62,14 @@ void note_miss(const Stretch& stretch, Compiled& compiled, uint32_t entered) {
   compiled.state.store(Compiled::State::Off, std::memory_order_release);
 }
 
-// Counts of several threads may get lost: they are for people, and an atomic addition is slow.
+// Counts of several threads may get lost: they are statistics, and an atomic addition is slow.
 uint32_t count_entry(Compiled& compiled) {
   const uint32_t count = compiled.entered.load(std::memory_order_relaxed);
   compiled.entered.store(count + 1, std::memory_order_relaxed);
   return count;
 }
 
-// Where lanes disagree again and again, code for that comes first from now on.
+// If lanes disagree often, code for diverging lanes comes first from now on.
 [[gnu::cold, gnu::noinline]] void note_disagreement(Stretch& stretch, Compiled& compiled,
                                                     const Warp& warp) {
   if (stretch.is_short.load(std::memory_order_relaxed) ||
@@ -99,27 +100,27 @@ const Op* left_by(Stretch& stretch, Compiled& compiled, uint32_t exit, Warp& war
   return warp.yield(way.next);
 }
 
-// All warps of it, from the first to the last, and they have ended.
+// Has the code run all warps of the block, from the first to the last, and have they ended?
 bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, const Pass& pass) {
   return exit != 0 && compiled.ways[exit - 1].ends && pass.left == 0 &&
          pass.followers + 1 == warp.block->warp_count;
 }
 
-// What code that checks itself gets, of any warp of the block.
+// Fills in what code that checks itself needs for any warp of the block.
 [[gnu::always_inline]] inline void tell_block(Pass& pass, const Compiled& compiled,
                                               const Warp& warp, uint64_t* table) {
   pass.shared = warp.block->shared;
   pass.shared_bytes = warp.block->shared_bytes;
   pass.cache = &warp.worker->cached(nullptr);
-  pass.table = table;  // for what the code finds itself
+  pass.table = table;  // for what the code looks up itself
   pass.seen = compiled.seen.get();
   pass.first_lane = 0;
 }
 
-// And of this one.
+// And for this warp.
 [[gnu::always_inline]] inline void tell_warp(Pass& pass, Warp& warp) {
-  // As a part of a vector it would be read together with what was written next to it just before,
-  // and wait until all of that is in the cache.
+  // Otherwise the compiler combines this and the next stores into a vector, whose load has to wait
+  // until recent stores next to it are in the cache.
   std::byte* registers = warp.registers;
 #if defined(__x86_64__)
   asm("" : "+r"(registers));
@@ -133,7 +134,7 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
   pass.looked = 0;
 }
 
-// As enter(), of code that checks itself.
+// Like enter(), for code that checks itself.
 [[gnu::always_inline]] inline const Op* enter_own(Stretch& stretch, Compiled& compiled, Warp& warp,
                                                   bool* done) {
   Room& room = *warp.worker->room;
@@ -144,7 +145,7 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
   pass.followers = pass.left = goes_on ? followers(warp) : 0;
   uint32_t count = count_entry(compiled);
   uint32_t exit = warp.turn > 0 ? run_checked(stretch, compiled, warp, pass) : 0;
-  // Other versions are for borders: the next block begins with the first one again.
+  // Other versions are for borders, so the next block begins with the first version again.
   if (goes_on && &compiled == stretch.versions) {
     NextBlocks next(warp);
     while (has_run_block(compiled, exit, warp, pass) && next.step()) {
@@ -158,7 +159,8 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
     const bool ends = exit != 0 && compiled.ways[exit - 1].ends;
     become(warp, pass.followers - pass.left, ends);
   }
-  // Of code that goes on, this is the last entry alone: mostly the one that did not hold.
+  // For code that continues with the next warps this would weigh only the last entry, which
+  // usually failed.
   if (!goes_on && is_drawn(count)) [[unlikely]]
     weigh(stretch, compiled, saved_at(compiled, exit, pass.ran), count, warp);
   if (exit == 0 || compiled.ways[exit - 1].early) [[unlikely]] {
@@ -173,7 +175,7 @@ bool has_run_block(const Compiled& compiled, uint32_t exit, const Warp& warp, co
   return left_by(stretch, compiled, exit, warp, pass.budget, pass.ran);
 }
 
-// The interpreter goes on with the lanes that wait at each place, and with those that run.
+// The interpreter continues with the lanes that wait at each place, and with those that run.
 const Op* left_apart(const Stretch& stretch, const Compiled& compiled, uint32_t exit, Warp& warp,
                      const Entry& entry) {
   const Compiled::Way& way = compiled.ways[exit - 1];
@@ -182,13 +184,14 @@ const Op* left_apart(const Stretch& stretch, const Compiled& compiled, uint32_t 
   for (size_t i = 0; i < places.size(); ++i)
     groups[i] = {&stretch.tiers->all()[places[i]], entry.waiting[i]};
   warp.steps += entry.ran;
-  // A branch back to before the phase is one of the turn's, or a loop around it would never end.
+  // A branch back to before the phase counts for the turn; otherwise a loop around the phase would
+  // never end its turn.
   const bool goes_back = entry.here != 0 && way.next < &stretch.tiers->all()[stretch.phase.begin];
   const bool ends = way.backward || (goes_back && --warp.turn <= 0);
   return go_apart(warp, {groups, places.size()}, {way.next, entry.here}, ends);
 }
 
-// Null: the interpreter has to go on.
+// Null: the interpreter has to continue.
 const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   if (compiled.made->checks_itself) return enter_own(stretch, compiled, warp, done);
   const uint32_t count = count_entry(compiled);
@@ -207,7 +210,7 @@ const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   return left_by(stretch, compiled, exit, warp, entry.left, entry.ran);
 }
 
-// Compiles it where nobody has. Null: the interpreter, or other code, has to go on.
+// Compiles the code if nobody has. Null: the interpreter or other code has to continue.
 const Op* try_code(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   Compiled::State state = compiled.state.load(std::memory_order_acquire);
   if (state == Compiled::State::New &&
@@ -219,7 +222,7 @@ const Op* try_code(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done)
   return nullptr;
 }
 
-// Does a part of the warp stand in the middle of the phase? It would be left behind.
+// Is a part of the warp inside the phase? It would be left behind.
 bool others_are_inside(const Stretch& stretch, const Warp& warp) {
   if (warp.splits.empty()) return false;
   const Tiers& tiers = *stretch.tiers;
@@ -233,7 +236,7 @@ bool others_are_inside(const Stretch& stretch, const Warp& warp) {
   });
 }
 
-// So few Ops are not worth what it costs to stand in.
+// Fewer Ops than this are not worth the copies.
 constexpr uint64_t kFewestStoodIn = 96;
 
 const Op* enter_stood_in(Stretch& stretch, Warp& warp, bool* done) {
@@ -257,7 +260,7 @@ const Op* enter_stood_in(Stretch& stretch, Warp& warp, bool* done) {
   return next;
 }
 
-// There never was any code.
+// Was there never any code?
 bool has_none(const Compiled& compiled) {
   return compiled.state.load(std::memory_order_acquire) == Compiled::State::Off &&
          compiled.code_bytes.load(std::memory_order_relaxed) == 0;
@@ -273,7 +276,7 @@ const Op* enter_apart(Stretch& stretch, Warp& warp, bool* done) {
     if (*done || (state == Compiled::State::Ready &&
                   first.missed.load(std::memory_order_relaxed) <= kMissesBefore))
       return next;
-    // What takes less for granted costs more.
+    // Code with fewer assumptions costs more.
     if (state == Compiled::State::Off && !first.pays) return nullptr;
     if (state == Compiled::State::Resting) return nullptr;
   }
@@ -286,7 +289,7 @@ bool is_off(const Compiled& compiled) {
 
 // Some lanes are elsewhere.
 const Op* run_for_some(Stretch& stretch, Warp& warp, bool* done) {
-  // The kinds of code, of which the first that there is serves.
+  // Should the search end with this kind of code? The first kind that exists is used.
   const auto serves = [&](const Compiled& compiled) {
     if (!*done && has_none(compiled)) return false;
     if (is_off(compiled)) stretch.none_for_some.store(true, std::memory_order_relaxed);
@@ -308,8 +311,8 @@ const Op* run_for_some(Stretch& stretch, Warp& warp, bool* done) {
   return nullptr;
 }
 
-// What looked alike in the first warp by chance, as zeros do, does not in most others: their
-// version comes first from then on.
+// Values that have a pattern in the first warp by chance, such as zeros, do not have it in most
+// others. The version of those comes first from then on.
 void note_success(Stretch& stretch, const Compiled& by) {
   const Compiled& first = stretch.versions[stretch.favoured.load(std::memory_order_relaxed)];
   const uint32_t missed = first.missed.load(std::memory_order_relaxed);
@@ -319,8 +322,8 @@ void note_success(Stretch& stretch, const Compiled& by) {
   stretch.favoured.store(static_cast<uint8_t>(&by - stretch.versions), std::memory_order_relaxed);
 }
 
-// The favoured version did not hold. Where it misses more often than it holds, as later launches
-// look otherwise, all are tried again, from the first on.
+// The favoured version missed. If it misses more often than not, because later launches have other
+// values, all versions are tried again, from the first.
 [[gnu::cold, gnu::noinline]] void note_disfavour(Stretch& stretch, const Compiled& favoured) {
   const uint32_t entered = favoured.entered.load(std::memory_order_relaxed);
   const uint32_t before = stretch.entered_at_miss.exchange(entered, std::memory_order_relaxed);
@@ -337,7 +340,7 @@ const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
   if (stretch.goes_apart.load(std::memory_order_relaxed)) {
     const Op* next = enter_apart(stretch, warp, done);
     if (*done) return next;
-    if (has_none(stretch.apart_all) && !stretch.apart_all.pays)  // there is none
+    if (has_none(stretch.apart_all) && !stretch.apart_all.pays)
       stretch.is_short = true, stretch.goes_apart = false;
   }
   bool off = from == 0 && !stretch.goes_apart.load(std::memory_order_relaxed);
@@ -346,15 +349,15 @@ const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
     if (*done) note_success(stretch, each);
     if (*done) return next;
     off &= is_off(each);
-    // What has never run, or always runs, leaves nothing to the others.
+    // Code that was never entered, or that seldom misses, leaves nothing to the next versions.
     if (each.missed.load(std::memory_order_relaxed) <= kMissesBefore) break;
   }
   if (off) stretch.none_for_all.store(true, std::memory_order_relaxed);
   return nullptr;
 }
 
-// The first Op, interpreted. A branch goes on from where it stands among the replaced ones, of
-// which it reads nothing that is another there.
+// Interprets the first Op. A branch runs in the copy, because it continues from its own place; the
+// fields that it reads are the same there.
 const Op* run_first(const Stretch& stretch, Warp& warp) {
   const Op* const original = stretch.original;
   if (stretch.branches_first) return original->run(warp, stretch.copy);
@@ -363,12 +366,12 @@ const Op* run_first(const Stretch& stretch, Warp& warp) {
   return next == original + 1 ? stretch.copy + 1 : stretch.tiers->replaced(next);
 }
 
-// The code, or where it cannot run, one Op of the interpreter's. Code that begins with a branch at
-// which lanes disagree comes back to it.
+// Runs the code or, if that is not possible, one Op in the interpreter. Code that begins with a
+// branch exits at that branch if lanes disagree, so the branch is interpreted.
 [[gnu::always_inline]] inline const Op* run_as(Stretch& stretch, const Op* op, Warp& warp) {
   bool done = false;
   size_t tried = 0;
-  // Machine code that exchanges lanes waits for none: all are here.
+  // All lanes are here, so machine code that exchanges values between lanes need not wait.
   if (warp.mask == kFullMask) warp.pass_sync = false;
   const size_t favoured = stretch.favoured.load(std::memory_order_relaxed);
   Compiled& first = stretch.versions[favoured];
@@ -387,9 +390,9 @@ const Op* run_first(const Stretch& stretch, Warp& warp) {
   return run_first(stretch, warp);
 }
 
-// A warp has come from here to a barrier: those behind it mostly wait for the same code, and the
-// way to them through the block takes longer than a step of a tree in shared memory. What that
-// code gets for any of them is put together once.
+// A warp has come from here to a barrier. The warps after it usually wait to enter the same code,
+// and the way through the block to each of them takes longer than a step of a tree in shared
+// memory. What the code needs for all of them is filled in once.
 class Behind {
  public:
   Behind(Stretch& stretch, const Op* op, const Op* barrier, Warp& warp)
@@ -427,7 +430,7 @@ class Behind {
   Behind& operator=(const Behind&) = delete;
 
  private:
-  // False: it has not come to the barrier, and goes on where the block lets it.
+  // Returns false if the warp has not come to the barrier: it continues when the block runs it.
   bool run_any(Warp& other, const Op* next) {
     if (next && next->run == &run_barrier) next = run_barrier(other, next);
     if (other.at_barrier) return true;
@@ -453,7 +456,7 @@ class Behind {
     }
     other.turn = static_cast<int32_t>(pass_.budget);
     other.steps += pass_.ran;
-    saved_ += way.saved;  // they have come here for little
+    saved_ += way.saved;  // they came here at little cost
     block_.arrive_whole(other, barrier_ + 1);
     return true;
   }

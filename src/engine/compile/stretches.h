@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a phase run as machine code? Its first Op is replaced by one that enters the code; the
-// others stay, for warps that cannot.
+// How does a phase run as machine code? Its first Op is replaced by one that enters the code. The
+// other Ops stay, for warps that cannot enter it.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace kiln::engine {
 
 class Tiers;
 
-// Machine code of a phase, and what came of it.
+// Machine code of a phase, and how well it does.
 struct Compiled {
   static constexpr int32_t kNotWeighed = std::numeric_limits<int32_t>::min();
   enum class State : uint8_t { New, Compiling, Ready, Resting, Off };
@@ -28,12 +28,15 @@ struct Compiled {
   Taken taken;
   uint64_t plan = 0;  // number_of(); 0: none has been made
   std::atomic<State> state{State::New};
-  std::atomic<uint32_t> entered{0}, missed{0};  // what was taken of its values did not hold
+  // `missed`: entries at which an assumption or a check failed.
+  std::atomic<uint32_t> entered{0}, missed{0};
   std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};
   std::atomic<bool> refused{false};  // the system gave no executable memory
-  bool pays = true;                  // else there is none, for the interpreter is as fast
-  // What it has saved, by estimate, since so many entries; before that, the mean of one. How often
-  // it has lost, and entries to be left out.
+  // False: no code is made, because the interpreter is as fast.
+  bool pays = true;
+  // Estimates. `balance`: savings since the entry with the number `weighed`; `mean`: savings per
+  // entry when they were last evaluated. `losses`: how many times the code has lost; `rest`:
+  // entries to skip.
   Worth worth;
   std::atomic<int64_t> balance{0};
   std::atomic<uint32_t> weighed{0};
@@ -42,62 +45,68 @@ struct Compiled {
   std::unique_ptr<Emitted> made;
   struct Way {
     const Op* next;
-    bool backward, early;  // as of Exit
-    bool ends;             // all lanes
-    bool disagrees;        // as of Exit
-    int32_t saved;         // as of Worth
+    bool backward, early;  // as in Exit
+    bool ends;             // all lanes end there
+    bool disagrees;        // as in Exit
+    int32_t saved;         // as in Worth
   };
-  std::vector<Way> ways;                  // by exit
-  std::atomic<const void*> own{nullptr};  // the code, where it checks itself
-  // By index of Emitted::reaches: an address of the region that served last; 0: none yet.
+  std::vector<Way> ways;  // by exit
+  // The code, if it checks itself and may be entered.
+  std::atomic<const void*> own{nullptr};
+  // By index of Emitted::reaches: an address in the region that was used last. 0: none yet;
+  // kNotThere: looked up without success.
   std::unique_ptr<std::atomic<uint64_t>[]> seen;
   CodeMemory memory;
   bool stands_in = false;
   std::vector<StandInSlot> stand_ins;
 };
 
-// Values that become smaller and smaller end as subnormal ones, and where they are slow, code that
-// goes by way of f64 may be ten times as fast; elsewhere it takes longer. So it is tried, and
-// timed, once the CPU says that it has met some.
+// Values that shrink in each iteration end as subnormal ones. If these are slow, code that
+// computes f32 in f64 may be ten times as fast; otherwise it is slower. So both are timed once the
+// CPU has reported subnormal values.
 struct Subnormals {
   enum class Mode : uint8_t { Plain, TimesPlain, TimesDouble, Double };
   std::atomic<Mode> mode{Mode::Plain};
   std::atomic<bool> has_double{false};
-  std::mutex mutex;    // of what follows
-  uint32_t count = 0;  // looks, or entries that were timed
-  uint32_t rest = 0;   // looks to be left out
+  std::mutex mutex;    // protects the fields below
+  uint32_t count = 0;  // looks in this mode, or timed entries
+  uint32_t rest = 0;   // looks to skip
   uint32_t failed = 0;
-  double least[2] = {};  // time of a step: plain, by way of f64
+  double least[2] = {};  // time per Op: plain, in f64
 };
 
 struct Stretch {
   Tiers* tiers = nullptr;
   Phase phase;
   bool branches_first = false;  // its first Op is a branch
-  // There is no code, and there will be none, for warps some of whose lanes are elsewhere; for
-  // others.
+  // No code exists or will be made: for warps some of whose lanes are elsewhere, and for whole
+  // warps.
   std::atomic<bool> none_for_some{false}, none_for_all{false};
-  std::atomic<uint32_t> left_out{0};  // entries of whole warps, while all code for them rests
-  const Op *original = nullptr, *copy = nullptr;  // the first Op, and the one that replaced it
-  // For all lanes: values look as in the first warp, as in a later one for which that does not
-  // hold, or in any way.
+  // Entries of whole warps to skip, while all code for them rests.
+  std::atomic<uint32_t> left_out{0};
+  const Op *original = nullptr, *copy = nullptr;  // the first Op, and its replacement
+  // For whole warps. Values have the pattern of the first warp, or that of a later warp for which
+  // the first pattern fails, or any pattern.
   Compiled versions[3];
-  std::atomic<uint8_t> favoured{0};  // the one to try first
-  // Of the favoured one: its misses that it has not made good again, and Compiled::entered at the
-  // last of them.
+  std::atomic<uint8_t> favoured{0};  // index of the version to try first
+  // For the favoured version: misses that later entries have not made up for, and
+  // Compiled::entered at the last miss.
   std::atomic<uint32_t> misses{0}, entered_at_miss{0};
-  Compiled some;      // of loops: for warps some of whose lanes are elsewhere
+  Compiled some;      // for loops: for warps some of whose lanes are elsewhere
   Compiled stood_in;  // the same, without masks (stand_ins.h)
-  // Lanes may go apart at branches: all lanes come, which look as in the first warp; any lanes.
+  // For lanes that diverge: all lanes enter, with the pattern of the first warp; or any lanes
+  // enter.
   Compiled apart_all, apart;
-  std::atomic<uint32_t> disagreed{0};       // how often lanes did, in code that leaves then
-  std::atomic<bool> goes_apart{false};      // they often do: such code comes first
-  std::atomic<bool> stays_together{false};  // it does not pay that it does
-  std::atomic<bool> is_short{false};        // too short for such code
+  // How many times lanes have disagreed, in code that exits then.
+  std::atomic<uint32_t> disagreed{0};
+  // Lanes disagree often: code for diverging lanes comes first.
+  std::atomic<bool> goes_apart{false};
+  std::atomic<bool> stays_together{false};  // code for diverging lanes saves less
+  std::atomic<bool> is_short{false};        // the phase is too short for it
   Subnormals subnormals;
-  std::unique_ptr<Stretch> by_double;  // if subnormals.has_double
-  Stretch* plain = nullptr;            // of which this is the one by way of f64
-  std::unique_ptr<Alone> alone;        // null: no loop around it begins here
+  std::unique_ptr<Stretch> by_double;  // code that computes in f64, if subnormals.has_double
+  Stretch* plain = nullptr;            // the stretch whose `by_double` this is
+  std::unique_ptr<Alone> alone;        // null: no loop for code of one lane begins here
 
   Stretch() {
     versions[0].taken.steps_hold = true;
@@ -130,7 +139,7 @@ class Tiers final : public Tiering {
   CompiledFacts facts() const;
   KernelFacts kernel_facts() const;
   const std::vector<Op>& all() const { return ops_; }
-  // Of the program itself: what an Op that was replaced did.
+  // The Op of the program itself. `index` may be that of a replaced one.
   const Op* original(uint32_t index) const { return &program_.ops[index]; }
   const Op* replaced(const Op* next) const {
     const size_t index = static_cast<size_t>(next - program_.ops.data());
@@ -146,19 +155,20 @@ class Tiers final : public Tiering {
   std::unique_ptr<Flow> flow_;
   std::vector<Op> ops_;
   std::vector<std::unique_ptr<Stretch>> stretches_;
-  struct KeptFacts* kept_ = nullptr;  // null: nobody asked for them
+  struct KeptFacts* kept_ = nullptr;  // null: not requested
 };
 
-// Its copy runs, but for the one replaced.
+// The Op that the interpreter runs, by which it caches regions: the one of the copy, but the
+// original for the first Op of the phase.
 inline const Op* touched_as(const Stretch& stretch, uint32_t op) {
   return op == stretch.phase.begin ? stretch.tiers->original(op) : &stretch.tiers->all()[op];
 }
-// So many bytes are put back at most.
+// The most bytes that an entry saves, to restore them if the code bails out.
 constexpr size_t kMostSavedBytes = 16 << 10;
-// Makes the code, and says how long that took (tiers.cpp).
+// Makes the code, and records how long it took (tiers.cpp).
 Compiled::State compile_timed(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept;
 
-// The handler of an Op that was replaced; Op::data is its Stretch.
+// The handler of a replaced Op. Op::data is its Stretch.
 const Op* run_stretch(Warp& warp, const Op* op);
 
 }  // namespace kiln::engine

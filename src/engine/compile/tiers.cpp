@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Ops take the place of a program's own once it has run long?
+// Which Ops replace those of a program that has run long?
 #include <algorithm>
 
 #include "engine/compile/stretches.h"
@@ -9,7 +9,7 @@
 namespace kiln::engine {
 namespace {
 
-// Facts are kept for each pair of a block of Ops and a slot.
+// Longer programs are not compiled: liveness is recorded for each basic block and slot.
 constexpr size_t kMostOps = 20'000;
 
 bool jumps_by_table(const Program& program) {
@@ -21,9 +21,9 @@ bool jumps_by_table(const Program& program) {
 
 }  // namespace
 
-// A list that only grows, and without a lock: a fork may come at any time.
+// A list that only grows, without a lock, because the process may fork at any time.
 struct KeptFacts {
-  std::atomic<const Tiers*> of;  // null: it is gone, and `last` holds
+  std::atomic<const Tiers*> of;  // null: the program is gone, and `last` is valid
   KernelFacts last;
   KeptFacts* next = nullptr;
 };
@@ -50,7 +50,7 @@ std::vector<KernelFacts> kept_facts() {
     const Tiers* tiers = each->of.load();
     out.push_back(tiers ? tiers->kernel_facts() : each->last);
   }
-  std::reverse(out.begin(), out.end());  // the first one first
+  std::reverse(out.begin(), out.end());  // in the order in which they were added
   return out;
 }
 
@@ -71,7 +71,7 @@ void Tiers::rise() noexcept {
 }
 
 void Tiers::replace() {
-  // Their tables name Ops of the program itself.
+  // Jump tables contain Ops of the program itself, not of the copy.
   if (program_.ops.size() > kMostOps || jumps_by_table(program_)) return;
   flow_ = std::make_unique<Flow>(program_);
   const std::vector<Phase> phases = flow_->phases();
@@ -87,7 +87,7 @@ void Tiers::replace() {
     const auto loop = std::find_if(loops.begin(), loops.end(), begins);
     add_stretch(phase, loop == loops.end() ? nullptr : &*loop);
   }
-  for (const Phase& loop : loops) {  // those that no phase begins with
+  for (const Phase& loop : loops) {  // those whose entry is in no phase
     const auto has_it = [&](const Phase& phase) {
       return phase.begin <= loop.entry && loop.entry < phase.end;
     };
@@ -117,14 +117,15 @@ Stretch& Tiers::add_stretch(const Phase& phase, const Phase* loop) {
   }
   ops_[phase.begin].run = &run_stretch;
   ops_[phase.begin].data = stretch.get();
-  ops_[phase.begin].effect = Effect::MaskAware;  // it looks at the mask itself
+  ops_[phase.begin].effect = Effect::MaskAware;  // run_stretch() checks the mask itself
   stretches_.push_back(std::move(stretch));
   return *stretches_.back();
 }
 
 CompiledFacts Tiers::facts() const {
   CompiledFacts out;
-  if (Tiering::ops() == program_.ops.data()) return out;  // still being looked for, or none
+  // Compilation has not begun, or there is nothing to compile.
+  if (Tiering::ops() == program_.ops.data()) return out;
   for (const auto& stretch : stretches_) {
     bool has_code = false, is_off = true, is_refused = false, has_lost = false;
     const auto add = [&](const Compiled& each) {
@@ -159,7 +160,8 @@ CompiledFacts Tiers::facts() const {
       out.by_double += out.entered - before;
     }
     out.refused += is_refused;
-    if (stretch->phase.begin == stretch->phase.end) continue;  // a loop begins here, and no phase
+    // Only a loop for code of one lane begins here.
+    if (stretch->phase.begin == stretch->phase.end) continue;
     ++out.stretches;
     out.compiled += has_code;
     out.losing += has_lost;
@@ -183,7 +185,8 @@ KernelFacts Tiers::kernel_facts() const {
 
 namespace {
 
-// What the lanes that are elsewhere hold is looked at as if they stood in for others already.
+// For code with stand-ins, the plan is made again with the stand-ins in place, because the values
+// of lanes that are elsewhere must not shape it.
 std::optional<Plan> plan_for(const Stretch& stretch, Compiled& compiled, Warp& warp) {
   const Flow& flow = stretch.tiers->flow();
   std::optional<Plan> plan = make_plan(flow, stretch.phase, warp, compiled.taken);
@@ -196,12 +199,13 @@ std::optional<Plan> plan_for(const Stretch& stretch, Compiled& compiled, Warp& w
   return plan;
 }
 
-// Is there such code already? What it takes for granted did not hold, and would not again.
+// Does the same code exist already? Its assumptions have failed, and would fail again.
 bool is_made(const Stretch& stretch, const Compiled& compiled) {
   if (compiled.stands_in) return false;
   return std::any_of(std::begin(stretch.versions), std::end(stretch.versions),
                      [&](const Compiled& other) {
-                       // Its plan may be read once it has been made.
+                       // The plan of another thread's code may be read only after it has been
+                       // made.
                        const Compiled::State state = other.state.load(std::memory_order_acquire);
                        return &other != &compiled &&
                               (state == Compiled::State::Ready || state == Compiled::State::Off) &&
@@ -225,14 +229,15 @@ class Lists {
   std::optional<Scratch::Use> here_;
 };
 
-// The library of a level has code of that level: 512 bits only where the interpreter has them too.
+// The library of each level emits code of that level: 512 bits only if the interpreter uses them
+// too.
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 constexpr uint32_t kMostVectorLanes = 16;
 #else
 constexpr uint32_t kMostVectorLanes = 8;
 #endif
 
-// False: it cannot be compiled.
+// Returns false if there is no code, because it cannot be made or would not pay.
 bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
   try {
     const Lists lists;
@@ -241,7 +246,7 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     if (!plan) return false;
     compiled.plan = number_of(*plan);
     if (is_made(stretch, compiled)) return false;
-    // Whoever asks for compiled code from the first block on (a test) gets all of it.
+    // A test that requests compiled code from the first block on always gets it.
     const bool has_to_pay = warp.block->grid->settings.compile_after != 0;
     if (has_to_pay && !compiled.taken.apart && compiled.taken.all_lanes && !may_pay_apart(*plan))
       stretch.is_short = true;
@@ -278,12 +283,12 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     if (compiled.made->checks_itself)
       compiled.own.store(compiled.memory.begin(), std::memory_order_release);
   } catch (...) {
-    return false;  // no memory: the interpreter goes on
+    return false;  // no memory: the interpreter continues
   }
   return true;
 }
 
-// Of this thread: others may run on its core meanwhile.
+// CPU time of this thread, because other threads may run on its core meanwhile.
 uint64_t cpu_ns() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instructions of aarch64 does the compiler know? Those that it uses or may use: a line each,
-// with the word as the manual has it (Arm ARM, C4.1), all fields empty.
+// Which instructions of aarch64 does the compiler know? Those that it uses or may use: one line
+// each, with the word from the manual (Arm ARM, C4.1) and all fields empty.
 #if defined(__aarch64__)
 #include "engine/compile/a64/registers.h"
 
@@ -14,7 +14,7 @@ using Form = EncodingA64::Form;
 constexpr How line(Form form, uint32_t id, uint32_t word, uint32_t other = 0) {
   return {static_cast<uint16_t>(id), form, false, false, word, other};
 }
-// What it writes is read as well.
+// It also reads the register that it writes.
 constexpr How changes(How how) {
   how.reads_to = true;
   return how;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do lanes of aarch64 get values from places of their own, and from other lanes?
+// How does aarch64 load and store lanes at separate addresses, and move values between lanes?
 #if defined(__aarch64__)
 #include "engine/compile/a64/target.h"
 
 namespace kiln::engine {
 
-// The distances of a strip of words are in two vectors.
+// For lanes of 4 bytes, the distances are in two vectors.
 bool A64::gather(const Reg& to, const Reg& base, int64_t offset, const Reg& low, const Reg& high,
                  uint32_t bytes) {
   const Vec all = temporary();
@@ -62,7 +62,7 @@ bool A64::store_apart(const Reg& from, const Reg& base, int64_t offset, int64_t 
   return true;
 }
 
-// Four rows of four words become columns.
+// Transposes four rows of four words.
 void A64::turn(const std::array<Vec, 4>& rows, const std::array<Vec, 4>& to) {
   const Vec even = temporary(), odd = temporary(), more_even = temporary(), more_odd = temporary();
   cc_.trn1(even.s4(), rows[0].s4(), rows[1].s4());
@@ -103,7 +103,7 @@ bool A64::store_elements(const List<Reg>& from, const Reg& base, int64_t offset)
   return true;
 }
 
-// The lanes that are left out read where the Pass is, which is there.
+// Lanes that are not in the mask read the start of the Pass, which always exists.
 void A64::load_some(const Reg& to, const Reg& base, int64_t offset, const Reg& mask) {
   const Vec all = temporary();
   const Gp far = temporary_word(), own = temporary_word();
@@ -139,7 +139,7 @@ void A64::exchange(const Reg& to, const Reg& from, uint32_t bits) {
   if (bits & 2) cc_.ext(v(to).b16(), now.b16(), now.b16(), 8);
 }
 
-// By bytes.
+// TBL selects bytes.
 void A64::order(const Reg& to, const uint8_t* lanes) {
   std::array<uint64_t, 2> both{};
   for (uint32_t lane = 0; lane < 4; ++lane) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are instructions of aarch64 noted? All of the word but its registers is made here.
+// How are instructions of aarch64 recorded? This makes the whole word except the registers.
 #if defined(__aarch64__)
 #include <bit>
 
@@ -24,15 +24,15 @@ uint64_t number_at(const asmjit::Operand_* operand) {
 bool is_vector(const asmjit::Operand_* operand) { return operand->as<asmjit::BaseReg>().isVec(); }
 
 uint32_t q_of(const Vec& v) { return v.isVecQ() ? 1u << 30 : 0; }
-// 0 for bytes to 3 for 64 bits; more: it has no elements.
+// 0 for bytes to 3 for 64 bits; larger if the register has no elements.
 uint32_t size_of(const Vec& v) { return v.elementType() - 1; }
 uint32_t wide_bit(const Gp& word) { return word.isGpX() ? 1u << 31 : 0; }
-// An element's number and size in one field.
+// The field with the number and the size of an element.
 uint32_t element_of(const Vec& v) { return (v.elementIndex() * 2 + 1) << size_of(v); }
-// asmjit counts them from 2, the first one being `always`.
+// asmjit counts conditions from 2; 0 is `always`.
 uint32_t condition_of(uint64_t code) { return static_cast<uint32_t>(code - 2) & 15; }
 
-// The operand goes to that field and is read.
+// The operand goes into the field, and is read.
 void reads(NotesA64::Note& note, Field field, const asmjit::Operand_* operand) {
   note.reg[field] = operand->id();
   note.reads = static_cast<uint8_t>(note.reads | 1u << field);
@@ -41,12 +41,13 @@ void writes(NotesA64::Note& note, const asmjit::Operand_* operand) {
   note.reg[Field::kTo] = operand->id();
 }
 
-// A number of 8 bits that stands for all of a vector's, as MOVI, MVNI and FMOV have it.
+// The fields of an immediate of 8 bits, as MOVI, MVNI and FMOV have it.
 uint32_t byte_fields(uint64_t byte) {
   return static_cast<uint32_t>((byte & 0xe0) << 11 | (byte & 0x1f) << 5);
 }
 
-// One byte of each element, and zeros, or ones below it; 0: that is not what they are.
+// The fields of MOVI for elements of 16 or 32 bits with one byte, and zeros elsewhere or ones
+// below it. 0 if the element is different, or zero.
 uint32_t one_byte(uint64_t element, uint32_t size) {
   for (uint32_t at = 0; at < 8u << size; at += 8) {
     if (element >> at << at == element && element >> at < 256)
@@ -60,7 +61,7 @@ uint32_t one_byte(uint64_t element, uint32_t size) {
   return 0;
 }
 
-// Bytes that are all ones or zero, as bits; 256: they are not.
+// One bit per byte, if each byte is all ones or zero; otherwise 256.
 uint32_t whole_bytes(uint64_t bits) {
   uint32_t all = 0;
   for (uint32_t at = 0; at < 64; at += 8) {
@@ -71,7 +72,7 @@ uint32_t whole_bytes(uint64_t bits) {
   return all;
 }
 
-// A number with a point of few bits: 256 where it is not.
+// The immediate of FMOV for this f64; 256 if it has none.
 uint32_t real_byte(uint64_t bits) {
   const uint64_t exponent = bits >> 54 & 0x1ff;
   if ((bits & 0xffffffffffff) || (exponent != 0x100 && exponent != 0xff)) return 256;
@@ -87,7 +88,7 @@ uint32_t bits_field_a64(uint64_t number, bool wide) {
   uint32_t size = 64;
   while (size > 2 && number == std::rotr(number, static_cast<int>(size / 2))) size /= 2;
   const uint64_t mask = ~uint64_t{0} >> (64 - size), element = number & mask;
-  // Ones in a row, perhaps around the end: then the zeros are.
+  // The ones must be consecutive. If they wrap around the end, the zeros are.
   const bool around = (element & 1) && (element >> (size - 1) & 1);
   const uint64_t row = around ? ~element & mask : element;
   const auto first = static_cast<uint32_t>(std::countr_zero(row));
@@ -129,7 +130,7 @@ void NotesA64::clear() {
     const bool always = note.word == 0x14000000;
     if (always || !is_bare(label)) end_block(label, !always);
   }
-  // From the instruction on that is the second one before it (A64::call).
+  // The call and the two instructions before it (A64::call) overwrite registers.
   if (note.kind == Kind::Call) calls_.push_back({at - 4, at + 2});
 }
 
@@ -177,7 +178,7 @@ bool NotesA64::note_vectors(Note& note, const How& how, Operands operands, size_
   const bool first_counts = how.form == Form::Narrower || how.form == Form::RealNarrower;
   const Vec& sized = vector_at(operands[first_counts ? 0 : with_number ? 1 : count - 1]);
   const uint32_t size = size_of(sized);
-  // Elements with an index, and single numbers in a vector register, are instructions of their own.
+  // Indexed elements and scalars in a vector register would be other instructions.
   if (size > 3 || sized.hasElementIndex()) return false;
   if (with_number) {
     if (how.other == 0 || number_at(operands[2]) != 0) return false;
@@ -279,7 +280,7 @@ bool NotesA64::note_elements(Note& note, const How& how, Operands operands) {
   }
 }
 
-// FMOV, of a number or between a word and a vector.
+// FMOV: a number, or between a word and a vector.
 bool NotesA64::note_real(Note& note, Operands operands) {
   writes(note, operands[0]);
   if (!operands[1]->isImm()) {
@@ -343,7 +344,7 @@ bool NotesA64::note_memory(Note& note, const How& how, Operands operands) {
       note.word |= q_of(v) | size << 10;
       return true;
     }
-    // The index begins at Q, and goes on at 12 and below.
+    // The index is in Q and in the bits from 12 down.
     constexpr uint32_t kSizes[] = {0, 0x4000, 0x8000, 0x8400};
     const uint32_t index = v.elementIndex() << size;
     note.word |= kSizes[size] | (index >> 3) << 30 | (index & 7) << 10;
@@ -373,7 +374,7 @@ bool NotesA64::note_memory(Note& note, const How& how, Operands operands) {
   return offset >= -256 && offset < 256;
 }
 
-// With a register, perhaps shifted, or with a number.
+// With a register that may be shifted, or with a number.
 bool NotesA64::note_sum(Note& note, const How& how, Operands operands, size_t count) {
   const bool has_result = how.form != Form::Compare && how.form != Form::Test;
   const uint32_t wide = wide_bit(word_at(operands[0]));
@@ -399,7 +400,7 @@ bool NotesA64::note_sum(Note& note, const How& how, Operands operands, size_t co
   uint64_t number = number_at(operands[next++]);
   note.word = how.other | wide;
   if (how.form == Form::Bits || how.form == Form::Test) {
-    note.word |= bits_field_a64(number, wide != 0);  // it has one: note()
+    note.word |= bits_field_a64(number, wide != 0);  // note() has checked that it fits
     return how.other != 0;
   }
   if (next < count) number <<= number_at(operands[next]);
@@ -413,7 +414,7 @@ bool NotesA64::note_words(Note& note, const How& how, Operands operands, size_t 
   const asmjit::Operand_* const first = operands[how.form == Form::WriteStatus ? 1 : 0];
   const bool is_wide = word_at(first).isGpX();
   const uint32_t wide = wide_bit(word_at(first)), bits = is_wide ? 64 : 32;
-  // Of bits `from` to `last`, moved to the lowest; or more of them, to where the others are.
+  // Moves bits `from` to `last` down to bit 0. If `last` is less, moves the low bits up instead.
   const auto field = [&](uint32_t word, uint64_t from, uint64_t last) {
     note.word = word | wide | (is_wide ? 1u << 22 : 0) |
                 static_cast<uint32_t>((from & (bits - 1)) << 16 | (last & (bits - 1)) << 10);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does aarch64 compute what is more than an instruction: powers of two, quotients and products
+// How does aarch64 compute what takes several instructions: powers of two, quotients and products
 // of integers, and floats of 16 bits?
 #if defined(__aarch64__)
 #include "engine/compile/a64/target.h"
@@ -7,8 +7,8 @@
 
 namespace kiln::engine {
 
-// As numbers/exponential.h, whose terms these are, of both halves. Of a NaN what is added to its
-// exponent may be a number: it is put in its place again.
+// The polynomial of numbers/exponential.h, in f64 for each half. The addition to the exponent may
+// turn a NaN into a number, so NaNs are put back at the end.
 void A64::power_of_two(const Vec& to, const Vec& a) {
   using Both = std::array<Vec, 2>;
   const auto new_both = [&] { return Both{temporary(), temporary()}; };
@@ -22,7 +22,7 @@ void A64::power_of_two(const Vec& to, const Vec& a) {
       cc_.fmla(sum[h].d2(), r[h].d2(), factor.d2());
     }
   };
-  // to = to + a * b
+  // sum += left * right
   const auto add_product = [&](const Both& sum, const Both& left, const Both& right) {
     for (uint32_t h = 0; h < 2; ++h) cc_.fmla(sum[h].d2(), left[h].d2(), right[h].d2());
   };
@@ -30,7 +30,7 @@ void A64::power_of_two(const Vec& to, const Vec& a) {
   cc_.fmaxnm(limited.s4(), v(a).s4(), limited.s4());
   constant(round, 0x43480000u, 4);
   cc_.fminnm(limited.s4(), limited.s4(), round.s4());
-  constant(round, 0x4338000000000000u, 8);  // 1.5 * 2^52: what is added to it is whole
+  constant(round, 0x4338000000000000u, 8);  // 1.5 * 2^52: adding it rounds to an integer
   cc_.fcvtl(low[0].d2(), limited.s2());
   cc_.fcvtl2(low[1].d2(), limited.s4());
   for (uint32_t h = 0; h < 2; ++h) {
@@ -81,7 +81,7 @@ bool A64::unary_bits(Does does, const Vec& to, const Vec& a) {
   }
 }
 
-// By what is above 2^126 a GPU multiplies with its reciprocal, which is flushed to 0.
+// A GPU multiplies by the reciprocal, which is flushed to 0 if the divisor is above 2^126.
 void A64::divide_nearly(const Vec& to, const Vec& a, const Vec& b) {
   Vec product = temporary(), quotient = temporary(), large = temporary();
   constant(product, 0x80000000u, 4);
@@ -94,7 +94,7 @@ void A64::divide_nearly(const Vec& to, const Vec& a, const Vec& b) {
   copy(to, large);
 }
 
-// Integers of 32 bits: as numbers/integer_operations.h says.
+// 32-bit integers, in f64 as in numbers/integer_operations.h.
 void A64::divide_integers(Does does, Number type, const Reg& to, const Reg& a, const Reg& b) {
   std::array<Vec, 2> halves{temporary(), temporary()};
   Vec by = temporary(), none = temporary();
@@ -120,7 +120,7 @@ void A64::multiply_high(Number type, const Vec& to, const Vec& a, const Vec& b) 
   cc_.uzp2(to.s4(), low.s4(), high.s4());
 }
 
-// The low 64 bits: the products of the halves that reach them.
+// The low 64 bits: adds the products of halves that contribute to them.
 void A64::multiply_wide(const Vec& to, const Vec& a, const Vec& b) {
   Vec across = temporary(), low = temporary(), other = temporary();
   cc_.rev64(across.s4(), b.s4());
@@ -133,7 +133,7 @@ void A64::multiply_wide(const Vec& to, const Vec& a, const Vec& b) {
   cc_.add(to.d2(), low.d2(), across.d2());
 }
 
-// Of a magnitude below the least normal number the sign alone is left.
+// Of values below the smallest normal magnitude, only the sign remains.
 void A64::flush(const Reg& to, const Reg& a) {
   Vec least = temporary(), sign = temporary();
   constant(least, 0x00800000u, 4);
@@ -143,7 +143,7 @@ void A64::flush(const Reg& to, const Reg& a) {
   cc_.bic(v(to).b16(), v(a).b16(), least.b16());
 }
 
-// The bits of <cfenv> are the register's.
+// The numbers of <cfenv> are the bits of the register.
 void A64::round(int64_t how) {
   constexpr auto kRegister = a64::Predicate::SysReg::kFPCR;
   const Gp mode = temporary_word(), bits = temporary_word();
@@ -162,8 +162,8 @@ void A64::round_as_before() {
   cc_.msr(a64::Predicate::SysReg::kFPCR, mode);
 }
 
-// Of a pair of f16 a vector is half of the register: neighbours stay so. bf16 is the upper half of
-// f32.
+// A pair of f16 becomes two vectors with the halves of the register, so neighbours stay
+// neighbours. A bf16 is the upper half of an f32.
 void A64::unpack(Small small, uint32_t part, const Reg& to, const Reg& a) {
   switch (small) {
     case Small::F16: {
@@ -188,7 +188,8 @@ void A64::unpack(Small small, uint32_t part, const Reg& to, const Reg& a) {
   }
 }
 
-// To nearest even, in the upper half; a NaN has nothing in the lower one.
+// Rounds to nearest even, in the upper half. A NaN must have zeros in the lower half, so that it
+// stays one.
 Vec A64::round_to_bf16(const Vec& value) {
   Vec sum = temporary(), bits = temporary();
   cc_.ushr(sum.s4(), value.s4(), 16);

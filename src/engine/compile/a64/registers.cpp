@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do instructions of aarch64 become machine code once each value has its place? Values without
-// a register come and go by one of those that are kept for that.
+// How do instructions of aarch64 become machine code once each value has its place? Spilled values
+// go through a few reserved registers.
 #if defined(__aarch64__)
 #include "engine/compile/a64/registers.h"
 
@@ -14,8 +14,8 @@
 namespace kiln::engine {
 namespace {
 
-// X0 is the Pass, X18 the system's, X29 and X30 tell where a function was called. Those that a
-// caller wants back come last.
+// X0 is the Pass, X18 belongs to the system, and X29 and X30 are the frame pointer and the return
+// address. Registers that a call preserves come last.
 constexpr std::array<uint8_t, 27> kWordsA64 = {1,  2,  3,  4,  5,  6,  7,  8,  9,
                                                10, 11, 12, 13, 14, 15, 16, 17, 19,
                                                20, 21, 22, 23, 24, 25, 26, 27, 28};
@@ -23,7 +23,7 @@ constexpr std::array<uint8_t, 32> kVectorsA64 = {0,  1,  2,  3,  4,  5,  6,  7, 
                                                  19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
                                                  30, 31, 8,  9,  10, 11, 12, 13, 14, 15};
 constexpr uint32_t kWordsOfTheCaller = 0x1ff80000, kVectorsOfTheCaller = 0xff00;
-// For what comes from memory, where there is any.
+// These are reserved for spilled values, if there are any.
 constexpr size_t kWordsForMemory = 4, kVectorsForMemory = 3;
 
 constexpr uint32_t kPass = 0, kFrame = 29, kLink = 30, kStack = 31;
@@ -33,14 +33,14 @@ int64_t offset_in_pass(const Spans::Span& span) {
   return static_cast<int64_t>(span.is_vector ? offsetof(Pass, vectors) + slot * 16
                                              : offsetof(Pass, words) + slot * 8);
 }
-// All of them are within reach.
+// An instruction can address all of them.
 static_assert(offsetof(Pass, words) % 8 == 0 && offsetof(Pass, words) / 8 + kSpilled <= 4096);
 static_assert(offsetof(Pass, vectors) % 16 == 0 &&
               (offsetof(Pass, vectors) + kSpilledBytes) / 16 <= 4096);
 
 bool is_jump_anywhere(uint32_t word) { return word >> 26 == 5; }
 bool is_jump_on_bit(uint32_t word) { return (word & 0x7e000000) == 0x36000000; }
-// The same on the opposite.
+// The same jump on the opposite condition.
 uint32_t opposite(uint32_t word) {
   return (word & 0xff000000) == 0x54000000 ? word ^ 1 : word ^ 1u << 24;
 }
@@ -66,7 +66,7 @@ bool RegistersA64::run(NotesA64& notes, std::vector<std::byte>* bytes) {
   return false;
 }
 
-// In pairs.
+// They are saved in pairs: adds one more if their number is odd.
 void RegistersA64::find_saved() {
   const auto even = [](uint32_t used, uint32_t of) {
     used &= of;
@@ -76,8 +76,8 @@ void RegistersA64::find_saved() {
   saved_vectors_ = even(places_.used(true), kVectorsOfTheCaller);
 }
 
-// Registers of the caller, in a frame as a debugger knows it. With calls there is the Pass too,
-// where A64::call finds it again.
+// Saves or restores registers of the caller, in a frame as debuggers expect it. If the code calls
+// functions, the frame also has the Pass, which A64::call loads again.
 void RegistersA64::save(bool back) {
   struct Pair {
     uint32_t first, second;
@@ -111,7 +111,7 @@ void RegistersA64::save(bool back) {
   put(0xf9000be0);  // STR X0, [SP, #16]
 }
 
-// Between memory and a register.
+// Moves a spilled value between memory and a register.
 void RegistersA64::copy(uint32_t span, uint32_t reg, bool back) {
   const int64_t offset = offset_in_pass(spans_[span]);
   if (spans_[span].is_vector)
@@ -129,7 +129,8 @@ RegistersA64::Held* RegistersA64::held(uint32_t span) {
   return nullptr;
 }
 
-// The register for a value in memory, in this instruction.
+// The register of an operand in this instruction. Loads a spilled value if the instruction reads
+// it.
 uint32_t RegistersA64::moved(uint32_t reg, bool reads) {
   if (!in_memory(reg)) return static_cast<uint32_t>(place(reg));
   const uint32_t span = reg - Spans::kSpans;
@@ -152,7 +153,7 @@ uint32_t RegistersA64::moved(uint32_t reg, bool reads) {
   return own();
 }
 
-// Some operands are in memory.
+// For notes with operands in memory.
 void RegistersA64::write_moved(const Note& note) {
   const uint32_t to = note.reg[NotesA64::kTo], from = note.reg[NotesA64::kSecond];
   ++now_;
@@ -193,7 +194,7 @@ inline void RegistersA64::encode(const Note& note, uint32_t word, uint32_t to) {
 }
 
 inline void RegistersA64::write(const Note& note) {
-  constexpr ptrdiff_t kMost = 64;  // words that one note may become, and more
+  constexpr ptrdiff_t kMost = 64;  // at least as many words as one note may become
   if (note.kind == Kind::None) return;
   if (end_ - at_ < kMost) make_room();
   const int to = place(note.reg[0]), first = place(note.reg[1]);
@@ -208,7 +209,7 @@ inline void RegistersA64::write(const Note& note) {
   put(note.word | static_cast<uint32_t>(to | first << 5 | second << 16 | third << 10));
 }
 
-// In as few instructions as it takes.
+// With as few instructions as possible.
 void RegistersA64::put_number(uint32_t reg, uint64_t number) {
   const bool wide = number >> 32 != 0;
   const uint32_t parts = wide ? 4 : 2, sized = wide ? 1u << 31 : 0;
@@ -223,7 +224,7 @@ void RegistersA64::put_number(uint32_t reg, uint64_t number) {
   }
   const bool inverted = ones > zeros;
   const uint64_t rest = inverted ? 0xffff : 0;
-  const bool is_rest = std::max(zeros, ones) == parts;  // all of it
+  const bool is_rest = std::max(zeros, ones) == parts;  // all parts are alike
   bool first = true;
   for (uint32_t i = 0; i < (is_rest ? 1 : parts); ++i) {
     const uint64_t part = number >> 16 * i & 0xffff;
@@ -235,7 +236,7 @@ void RegistersA64::put_number(uint32_t reg, uint64_t number) {
   }
 }
 
-// To a block that is written already, or further on.
+// The target may come before or after the jump; link() fills in the distance.
 void RegistersA64::jump(uint32_t word, const Note& note) {
   const uint32_t to = notes_->block_of_label_[static_cast<size_t>(note.number())];
   if (to >= notes_->blocks_.size()) {
@@ -252,7 +253,7 @@ void RegistersA64::jump(uint32_t word, const Note& note) {
   put(word);
 }
 
-// False: something is too far away for the field that says where it is.
+// Returns false if a distance does not fit into its field.
 bool RegistersA64::link(size_t behind) {
   for (const Link& link : links_) {
     uint32_t& word = words_[link.at];
@@ -274,7 +275,8 @@ void RegistersA64::make_room() {
   end_ = words_.data() + words_.size();
 }
 
-// False: something is not known, or too far away.
+// Returns false if a label was never bound, if an instruction has too many spilled operands, or if
+// something is too far away.
 bool RegistersA64::write(std::vector<std::byte>* bytes) {
   const std::vector<Spans::Block>& blocks = notes_->blocks_;
   const std::vector<NotesA64::Constant>& constants = notes_->constants_;

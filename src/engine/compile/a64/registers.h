@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are instructions of aarch64 noted, and how do they become machine code? (a64/codes.cpp,
+// How are instructions of aarch64 recorded, and how do they become machine code? (a64/codes.cpp,
 // a64/notes.cpp, a64/registers.cpp)
 //
-// Every instruction is a word of 32 bits, with registers in four fields at most that are always at
-// the same place. So a note is that word without the registers, and these. asmjit gives names to
-// instructions and operands; a test compares each word with asmjit's.
+// Every instruction is a word of 32 bits, with registers in at most four fields at fixed
+// positions. So a note is that word without registers, plus the registers. asmjit provides the
+// names of instructions and operands; a test compares each word with asmjit's.
 #pragma once
 
 #include <asmjit/arm/a64emitter.h>
@@ -19,27 +19,28 @@
 
 namespace kiln::engine {
 
-// An instruction that is known: a line of a64/codes.cpp.
+// An instruction that the compiler knows: a line of a64/codes.cpp.
 struct EncodingA64 {
-  // What its operands are, and where the sizes of their elements go: Q says that a vector is whole,
-  // the size counts from bytes at 22, of numbers with a point only f64 is marked there.
+  // The operands, and the one whose element size goes into the word. Q (bit 30): the vector has
+  // 128 bits. Size (bits 23 and 22): 0 for bytes to 3 for 64 bits; of floats, bit 22 is set for
+  // f64.
   enum class Form : uint8_t {
     Unknown,
     // Vectors.
-    Three,      // the last one may be the number 0: `other`
-    ThreeReal,  // as above
+    Three,      // the last one may be the number 0: the word is `other`
+    ThreeReal,  // the same
     ThreeBits,  // no size
-    Wider,      // size and Q of the last one
-    Narrower,   // three, or two: size and Q of the first
+    Wider,      // size and Q of the last operand
+    Narrower,   // three or two operands: size and Q of the first
     Two,        // size and Q of the second
     TwoReal,    // the same
     TwoBits,    // Q of the second
-    RealWider,  // two: the second one's size is a half of the first one's
+    RealWider,  // two operands: size and Q of the second, half as wide as the first
     RealNarrower,
-    ShiftLeft,  // by a number, size and Q of the second
+    ShiftLeft,  // by a number: size and Q of the second operand
     ShiftRight,
-    ShiftNarrow,  // to the right, size and Q of the first
-    ShiftFull,    // SHLL: by as many bits as an element has
+    ShiftNarrow,  // to the right: size and Q of the first operand
+    ShiftFull,    // SHLL: by the number of bits of an element
     Extract,      // EXT
     Duplicate,    // `other`: from an element
     ToWord,       // an element
@@ -48,23 +49,23 @@ struct EncodingA64 {
     RealMove,     // FMOV: a number, or between a word and a vector
     Bytes,        // MOVI and MVNI
     // Memory.
-    LoadLane,  // LD1 and ST1; `other`: all of a vector
+    LoadLane,  // LD1 and ST1; `other`: of a whole vector
     LoadAll,   // LD1R
-    Memory,    // `word` has the size and what is done; `other` the bytes as a power of two
+    Memory,    // `word` has the size and the operation, `other` the bytes as a power of two
     MemoryVector,
     // Words.
-    Sum,      // of a register, perhaps shifted, or a number: `other`
+    Sum,      // with a register that may be shifted; `other`: with a number
     Bits,     // the same
-    Compare,  // as Sum, without a result
-    Test,     // as Bits, without a result
-    Flip,     // as Sum, with one operand
+    Compare,  // like Sum, without a result
+    Test,     // like Bits, without a result
+    Flip,     // like Sum, with one operand
     MoveWord,
     WordThree,
     WordTwo,
     Multiply,  // and add
     Shift,     // by a register; `other`: a number
     Field,     // UBFX and SBFX
-    Extend,    // `other`: the bits that count
+    Extend,    // `other`: number of bits that are extended
     Choose,
     Set,
     Status,       // MRS
@@ -72,37 +73,37 @@ struct EncodingA64 {
     // Elsewhere.
     Branch,
     BranchIf,   // a word is zero, or not
-    BranchBit,  // the same of a bit
+    BranchBit,  // the same for one bit
     Call,
     Return,
   };
-  uint16_t id = 0;  // asmjit's
+  uint16_t id = 0;  // asmjit's instruction id
   Form form = Form::Unknown;
-  bool reads_to = false;  // the register that it writes
-  bool stores = false;    // reads that register and writes none
+  bool reads_to = false;  // also reads the register that it writes
+  bool stores = false;    // reads that register and does not write it
   uint32_t word = 0, other = 0;
 };
-// By asmjit's number.
+// By asmjit's instruction id.
 const EncodingA64& encoding_a64(uint32_t id);
 
-// The fields of a number that AND, ORR and EOR can hold, of words of 32 or 64 bits; kNotBits: there
-// are none.
+// The fields of a number that AND, ORR and EOR can encode (a bitmask immediate), for words of 64
+// or 32 bits; kNotBits if they cannot.
 constexpr uint32_t kNotBits = ~uint32_t{0};
 uint32_t bits_field_a64(uint64_t number, bool wide);
 
-// Instructions as they are noted.
+// The instructions, as they are recorded.
 class NotesA64 : public Spans, public asmjit::a64::EmitterExplicitT<NotesA64> {
  public:
   enum class Kind : uint8_t { None, Plain, Number, Constant, Jump, Call, Return };
   enum Field : uint32_t { kTo, kFirst, kSecond, kThird };  // Rd, Rn, Rm, Ra
   struct Note {
     uint32_t word = 0;
-    Kind kind = Kind::Plain;  // None: nobody reads what it writes
+    Kind kind = Kind::Plain;  // None: the result is never read
     uint8_t reads = 0;        // fields, by bit
     bool writes = true;       // the field kTo
-    bool copies = false;      // kSecond, as it is
-    // By field; where there is none, 0 leaves the word as it is. The last two are the number of a
-    // Number, the offset of a Constant, or a label.
+    bool copies = false;      // copies the whole register kSecond
+    // Registers by field; 0 for fields without a register, which leaves the word as it is. The
+    // last two also hold the number of a Number, the offset of a Constant, or a label.
     uint32_t reg[4] = {};
     uint64_t number() const { return uint64_t{reg[kThird]} << 32 | reg[kSecond]; }
     void set_number(uint64_t to) {
@@ -117,7 +118,7 @@ class NotesA64 : public Spans, public asmjit::a64::EmitterExplicitT<NotesA64> {
   asmjit::a64::Vec new_vector() { return asmjit::a64::VecV(new_register(true)); }
   asmjit::a64::Gp new_word() { return asmjit::a64::GpX(new_register(false)); }
 
-  // One instruction, or a load from behind the code.
+  // Records one instruction, or a load from the constants after the code.
   void constant(const asmjit::a64::Vec& to, const Constant& bits);
   template <class... Operands>
   asmjit::Error _emitI(uint32_t id, const Operands&... operands) {
@@ -131,7 +132,7 @@ class NotesA64 : public Spans, public asmjit::a64::EmitterExplicitT<NotesA64> {
   friend class Places;
   using How = EncodingA64;
   using Operands = const asmjit::Operand_* const*;
-  // Nobody reads what it writes.
+  // Its result is never read.
   template <class Forget>
   void drop(uint32_t index, const Forget& forget) {
     Note& note = notes_[index];
@@ -156,16 +157,16 @@ class NotesA64 : public Spans, public asmjit::a64::EmitterExplicitT<NotesA64> {
   Grown<Note, kLong> notes_;
   bool fails_ = false;
   std::vector<Constant> constants_;
-  std::vector<uint32_t> next_constant_;          // of those with the same hash
-  std::array<uint32_t, 64> constant_by_hash_{};  // its index and 1
+  std::vector<uint32_t> next_constant_;          // with the same hash: index + 1, or 0
+  std::array<uint32_t, 64> constant_by_hash_{};  // index + 1, or 0
 };
 
-// Writes what was noted as machine code, with registers of the CPU. X0 is the Pass, which also has
-// memory for values that get none. What it needs for one piece of code it keeps for the next.
+// Writes the notes as machine code, with registers of the CPU. X0 is the Pass, which also has the
+// memory for spilled values. Keeps its memory from one piece of code to the next.
 class RegistersA64 {
  public:
-  // False: the memory for such values is too small, the code is too long, or an instruction is not
-  // known.
+  // Returns false if there are too few spill slots, if the code is too long, or if an instruction
+  // is unknown.
   bool run(NotesA64& notes, std::vector<std::byte>* bytes);
 
  private:
@@ -173,11 +174,11 @@ class RegistersA64 {
   using Kind = NotesA64::Kind;
   using Span = Spans::Span;
   static constexpr uint32_t kNone = Spans::kNone;
-  // What the registers for values from memory hold: until the block ends or it makes room for
-  // another one.
+  // The spilled value in a register that is reserved for them. It stays there until the block ends
+  // or another value needs the register.
   struct Held {
     uint32_t span = kNone;
-    uint32_t used = 0;  // the last instruction that did
+    uint32_t used = 0;  // the last instruction that used it
   };
   bool write(std::vector<std::byte>* bytes);
   void write(const Note& note);
@@ -185,7 +186,7 @@ class RegistersA64 {
   uint32_t moved(uint32_t reg, bool reads);
   Held* held(uint32_t span);
   void forget_held() { held_ = {}; }
-  // Below 0: memory.
+  // Negative: in memory.
   int place(uint32_t reg) const {
     if (reg < Spans::kSpans) return static_cast<int>(reg & 31);
     return spans_[reg - Spans::kSpans].place;
@@ -205,7 +206,7 @@ class RegistersA64 {
   NotesA64* notes_ = nullptr;
   const Span* spans_ = nullptr;
   Places places_;
-  uint32_t saved_words_ = 0, saved_vectors_ = 0;  // registers of the caller, by bit
+  uint32_t saved_words_ = 0, saved_vectors_ = 0;  // that belong to the caller, by bit
   bool calls_ = false;
 
   Grown<uint32_t, 1 << 20> words_;
@@ -213,15 +214,15 @@ class RegistersA64 {
   struct Link {
     uint32_t at;      // in `words_`
     uint32_t block;   // kNone: a constant
-    uint32_t behind;  // and its offset
+    uint32_t behind;  // offset of the constant
   };
   std::vector<Link> links_;
   std::vector<uint32_t> block_at_;             // in `words_`
-  uint32_t block_ = 0;                         // that is being written
+  uint32_t block_ = 0;                         // the block that is being written
   std::array<std::array<Held, 4>, 2> held_{};  // words, vectors
-  uint32_t now_ = 0;                           // instructions with such values
-  // Jumps on a condition lead around one that goes anywhere: those on a bit, which reach least, or
-  // all of them.
+  uint32_t now_ = 0;                           // number of instructions with spilled values so far
+  // Which conditional jumps are inverted and skip an unconditional one, which reaches farther:
+  // none, those on one bit (they reach 32 KB), or all (they reach 1 MB).
   enum class Far : uint8_t { None, Bits, All };
   Far far_ = Far::None;
   bool fails_ = false;

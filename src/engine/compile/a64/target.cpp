@@ -52,7 +52,7 @@ bool A64::unary(Does does, Number type, Reg to, Reg a) {
       cc_.fsqrt(d.s4(), s.s4());
       return true;
     case Does::Saturate: {
-      // Where it is above 0, which a NaN is not: the lesser of it and 1.
+      // The minimum of the value and 1 if it is above 0, which a NaN is not; otherwise 0.
       Vec above = temporary(), one = temporary();
       constant(one, 0x3f800000u, 4);
       cc_.fcmgt(above.s4(), s.s4(), 0);
@@ -179,7 +179,7 @@ bool A64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
     case Does::ShiftLeft:
     case Does::ShiftRight: {
       if (wide) return false;
-      // A shift reads the low byte of each count, with its sign; to the left.
+      // SSHL and USHL shift to the left by the signed low byte of each count.
       Vec count = temporary(), most = temporary();
       constant(most, does == Does::ShiftRight && is_signed(type) ? 31 : 32, 4);
       cc_.umin(count.s4(), r.s4(), most.s4());
@@ -195,7 +195,8 @@ bool A64::binary(Does does, Number type, Reg to, Reg a, Reg b) {
 
 bool A64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
   if (does == Does::FunnelLeft || does == Does::FunnelRight) {
-    // Counts to the right are negative. By 31 at most and once more by 1, as the handler does it.
+    // Negative counts shift to the right. One half is shifted by 1 and then by 31 - count, as in
+    // the handler.
     const bool right = does == Does::FunnelRight;
     Vec most = temporary(), by = temporary(), rest = temporary(), moved = temporary();
     constant(most, 31, 4);
@@ -221,7 +222,7 @@ bool A64::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
     return true;
   }
   Vec sum = v(to);
-  // The sum is read and written: it must not be a factor as well.
+  // FMLA and MLA also read the sum, so it must not be one of the factors.
   const bool apart = to.id() == a.id() || to.id() == b.id();
   if (apart) sum = temporary();
   if (sum.id() != c.id()) cc_.mov(sum.b16(), v(c).b16());
@@ -264,7 +265,7 @@ bool A64::convert(Number to_type, Number from, Reg to, Reg a) {
   return true;
 }
 
-// to = l > r, l >= r or l == r; every other comparison is made of these.
+// d = l > r, l >= r and l == r: all other comparisons are made of these.
 void A64::is_above(Number type, const Reg& d, const Reg& l, const Reg& r) {
   const bool wide = bytes_of(type) == 8;
   if (is_real(type))
@@ -299,7 +300,7 @@ void A64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
   const auto from = [&](const Reg& d, const Reg& l, const Reg& r) { is_from(type, d, l, r); };
   const auto same = [&](const Reg& d, const Reg& l, const Reg& r) { is_same(type, d, l, r); };
   const auto invert = [&](const Reg& d) { cc_.not_(v(d).b16(), v(d).b16()); };
-  // l < r or l > r: false where one is NaN.
+  // l < r or l > r: false if one is a NaN.
   const auto apart = [&](const Reg& d, const Reg& l, const Reg& r) {
     Vec other = temporary();
     above(other, r, l);
@@ -335,7 +336,7 @@ void A64::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
       return above(to, b, a);
     case Comparison::Le:
       return from(to, b, a);
-    // Unordered ones: the inverse of the opposite, which is false where one is NaN.
+    // Unordered comparisons: the inverse of the opposite one, which is false if one is a NaN.
     case Comparison::Gtu:
       from(to, b, a);
       return invert(to);

@@ -38,7 +38,7 @@ class A64 final : public Target {
   uint32_t vector_lanes() const override { return 4; }
   uint32_t vector_count() const override { return 32; }
 
-  // The allocator knows which registers are lost from the second instruction on.
+  // Registers are lost from the second instruction on (NotesA64::note_uses).
   void call(const void* handler, Reg warp, const void* op) override {
     cc_.mov(a64::x0, x(warp));
     cc_.mov(a64::x1, reinterpret_cast<uint64_t>(op));
@@ -65,7 +65,7 @@ class A64 final : public Target {
     cc_.b(end_);
   }
 
-  // What an address can hold depends on the size of the access; the rest is added first.
+  // The offsets that fit into an address depend on the size of the access; others are added first.
   Mem at(const Reg& base, int64_t offset, uint32_t bytes) {
     const bool fits = (offset >= 0 && offset < int64_t{4096} * bytes && offset % bytes == 0) ||
                       (offset >= -256 && offset < 256);
@@ -172,7 +172,7 @@ class A64 final : public Target {
       cc_.ld1(bytes == 8 ? v(to).d(lane) : v(to).s(lane), a64::ptr(x(base)));
   }
 
-  // Each lane by itself: there is no instruction for all of them (a64/lanes.cpp).
+  // Lane by lane: NEON has no gathers (a64/lanes.cpp).
   bool gather(const Reg& to, const Reg& base, int64_t offset, const Reg& low, const Reg& high,
               uint32_t bytes) override;
   bool gathers_narrow() const override { return true; }
@@ -233,7 +233,7 @@ class A64 final : public Target {
   bool needs_quiet_operands() const override { return true; }
   bool shift(Does does, Number type, Reg to, Reg a, uint32_t by) override;
   void funnel(Does does, Reg to, Reg low, Reg high, uint32_t by) override {
-    // By one half, into which the other one is shifted.
+    // Shifts the low half right, and inserts the high half above it.
     const uint32_t left = does == Does::FunnelRight ? 32 - by : by;
     const Vec both = to.id() == high.id() ? temporary() : v(to);
     cc_.ushr(both.s4(), v(low).s4(), 32 - left);
@@ -370,7 +370,7 @@ class A64 final : public Target {
   bool binary_wide(Does does, const Vec& to, const Vec& a, const Vec& b);
   Vec temporary() { return vector().as<Vec>(); }
   Gp temporary_word() { return word().as<Gp>(); }
-  // One of two lanes each.
+  // The two halves of a vector of such lanes.
   static std::array<uint64_t, 2> steps_from(uint64_t first, uint64_t step, uint32_t bytes) {
     const auto two = [&](uint64_t lane) {
       return uint64_t{static_cast<uint32_t>(first + step * lane)} |
@@ -379,7 +379,7 @@ class A64 final : public Target {
     return bytes == 8 ? std::array{first, first + step} : std::array{two(0), two(2)};
   }
   void constant_lanes(const Vec& to, uint64_t low, uint64_t high) { cc_.constant(to, {low, high}); }
-  void lane_bits(const Vec& to, uint32_t first) {  // 1, 2, 4, 8, moved by so many
+  void lane_bits(const Vec& to, uint32_t first) {  // 1, 2, 4, 8, shifted by `first`
     constant_lanes(to, (uint64_t{2} << 32 | 1) << first, (uint64_t{8} << 32 | 4) << first);
   }
   void bits_to_mask_of(const Vec& to, const Vec& all, uint32_t first) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does aarch64 compute with 64 bits: in general registers what all lanes share, and f64 in
-// vectors? A NaN that an instruction makes is positive; a GPU's is negative (canonicalize_wide).
+// How does aarch64 compute on general registers, and on f64 in vectors? A NaN that an instruction
+// creates is positive; a GPU's is negative (canonicalize_wide).
 #if defined(__aarch64__)
 #include "engine/compile/a64/target.h"
 
@@ -48,7 +48,7 @@ bool A64::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
     }
     case Does::ShiftLeft:
     case Does::ShiftRight: {
-      // The hardware takes the count modulo the width.
+      // The CPU takes the count modulo the width.
       const bool sign = does == Does::ShiftRight && is_signed(type);
       Gp count = temporary_word(), most = temporary_word(), shifted = temporary_word();
       cc_.mov(most.w(), bits - 1);
@@ -102,7 +102,7 @@ void A64::word_compare(Comparison comparison, Number type, Reg to, Reg a, Reg b)
       break;
   }
   cc_.cmp(sized(a, type), sized(b, type));
-  cc_.csetm(x(to), when);  // all ones: a predicate of all lanes
+  cc_.csetm(x(to), when);  // all ones, as predicates in words are
 }
 
 void A64::widen_neighbours(const Vec& to, const Vec& a, Number from) {
@@ -208,7 +208,7 @@ bool A64::from_double(Number to_type, Reg to, Reg low, Reg high) {
     return true;
   }
   if (to_type != Number::S32) return false;
-  // Both saturate; a NaN, which they make 0, becomes the least.
+  // Both conversions saturate. FCVTZS turns a NaN into 0; the result has to be the minimum.
   const auto whole = [&](const Vec& d, const Reg& from) {
     Vec is_number = temporary(), least = temporary();
     constant(least, 0xffffffff80000000u, 8);
@@ -230,7 +230,7 @@ bool A64::to_double(Number from, bool high, Reg to, Reg a) {
     return true;
   }
   if (from != Number::S32 && from != Number::U32) return false;
-  widen(from == Number::S32, high, to, a);  // exact, as what follows
+  widen(from == Number::S32, high, to, a);  // exact, and so is the conversion
   from == Number::S32 ? cc_.scvtf(v(to).d2(), v(to).d2()) : cc_.ucvtf(v(to).d2(), v(to).d2());
   return true;
 }
