@@ -157,8 +157,6 @@ class Emitter {
   bool clamp_steps(const Step& step);
   void compare_ends(const Step& step);
   bool part_of_steps(const Step& step);
-  void copy_to(uint32_t to, uint32_t from);
-  void finish_float(const Step& step, Reg reg);
 
   // emit_numbers.cpp: f64
   void expect_numbers(const List<uint32_t>& all, const Label& otherwise);

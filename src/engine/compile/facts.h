@@ -14,7 +14,6 @@ namespace kiln::engine {
 struct CompiledFacts {
   uint32_t stretches = 0;  // that can be compiled
   uint32_t compiled = 0;   // of these: with code
-  uint32_t given_up = 0;   // of these: no code for whole warps is ready
   uint32_t losing = 0;     // some of its code did not pay, and rested
   uint64_t entered = 0;    // how many times warps entered code
   uint64_t missed = 0;     // of these: interpreted after all

@@ -127,7 +127,7 @@ CompiledFacts Tiers::facts() const {
   // Compilation has not begun, or there is nothing to compile.
   if (Tiering::ops() == program_.ops.data()) return out;
   for (const auto& stretch : stretches_) {
-    bool has_code = false, is_off = true, is_refused = false, has_lost = false;
+    bool has_code = false, is_refused = false, has_lost = false;
     const auto add = [&](const Compiled& each) {
       has_code |= each.code_bytes.load() != 0;
       is_refused |= each.refused.load();
@@ -138,10 +138,7 @@ CompiledFacts Tiers::facts() const {
       out.code_bytes += each.code_bytes.load();
     };
     const auto add_all = [&](const Stretch& of) {
-      for (const Compiled& each : of.versions) {
-        add(each);
-        is_off &= each.state.load(std::memory_order_acquire) != Compiled::State::Ready;
-      }
+      for (const Compiled& each : of.versions) add(each);
       for (const Compiled* each : {&of.some, &of.stood_in, &of.apart_all, &of.apart}) {
         add(*each);
         out.masked += each->entered.load() - each->missed.load();
@@ -165,7 +162,6 @@ CompiledFacts Tiers::facts() const {
     ++out.stretches;
     out.compiled += has_code;
     out.losing += has_lost;
-    out.given_up += is_off;
   }
   return out;
 }
