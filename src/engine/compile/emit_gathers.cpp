@@ -51,7 +51,7 @@ Reg Emitter::gather_address(const Step& step, uint32_t s, uint32_t h, const Gath
 Emitter::Placed Emitter::distances_of(const Step& step, List<Reg>* from) {
   Group& group = group_of(step);
   const ReachWords& reach = reach_words(step);
-  const Placed place{reach.begin, step.op.imm - group.first};
+  Placed place{reach.begin, step.op.imm - group.first};
   if (group.is_checked) {
     *from = group.from;
     return place;

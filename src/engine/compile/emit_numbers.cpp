@@ -148,7 +148,7 @@ void Emitter::wide_sum_to_odd(const Reg& to, const Reg& product, const Reg& adde
   t_.binary(Does::Sub, kType, seen, addend, seen);
   t_.binary(Does::Add, kType, error, error, seen);
   t_.constant(zero, 0, 8);
-  const Reg lost = seen;
+  const Reg& lost = seen;
   t_.compare(Comparison::Ne, kType, lost, error, zero);
   t_.binary(Does::Xor, Number::U64, error, error, sum);
   t_.compare(Comparison::Lt, Number::S64, error, error, zero);

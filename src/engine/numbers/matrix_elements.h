@@ -111,10 +111,5 @@ inline float multiply_add(float a, float b, float c) {
 #endif
 }
 inline double multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
-inline int32_t multiply_add(int32_t a, int32_t b, int32_t c) {
-  return static_cast<int32_t>(static_cast<uint32_t>(a) * static_cast<uint32_t>(b) +
-                              static_cast<uint32_t>(c));
-}
-inline int64_t multiply_add(int64_t a, int64_t b, int64_t c) { return a * b + c; }
 
 }  // namespace kiln::engine

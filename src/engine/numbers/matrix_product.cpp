@@ -42,6 +42,7 @@ Vector load(const T* from) {
 struct Row {
   __m256 all;
 };
+Row load_row(const float* from) { return {_mm256_loadu_ps(from)}; }
 Row row_of(Floats low, Floats high) { return {_mm256_set_m128(high, low)}; }
 Floats low_of(Row row) { return _mm256_castps256_ps128(row.all); }
 Floats high_of(Row row) { return _mm256_extractf128_ps(row.all, 1); }
@@ -53,6 +54,7 @@ template <bool kExact>
 struct Row {
   Floats low, high;
 };
+Row load_row(const float* from) { return {load<Floats>(from), load<Floats>(from + 4)}; }
 Row row_of(Floats low, Floats high) { return {low, high}; }
 Floats low_of(Row row) { return row.low; }
 Floats high_of(Row row) { return row.high; }
@@ -66,12 +68,12 @@ template <bool kExact>
   if constexpr (kExact) {
     return {a * b.low + c.low, a * b.high + c.high};
   } else {
-    Row out = c;
+    Floats low = c.low, high = c.high;
     for (int i = 0; i < 4; ++i) {
-      out.low[i] = std::fma(a, b.low[i], c.low[i]);
-      out.high[i] = std::fma(a, b.high[i], c.high[i]);
+      low[i] = std::fma(a, b.low[i], low[i]);
+      high[i] = std::fma(a, b.high[i], high[i]);
     }
-    return out;
+    return {low, high};
   }
 #endif
 }
@@ -187,6 +189,146 @@ void multiply_f16(const SmallProduct& product, uint32_t k) {
 }
 void multiply_bf16(const SmallProduct& product, uint32_t k) {
   k == 16 ? multiply<16, WidenBf16>(product) : multiply<8, WidenBf16>(product);
+}
+
+namespace {
+
+// Loops of one operation for all elements, which are vector code.
+template <class Body>
+void widen_words(const uint32_t* words, uint32_t count, float* to, const Body& body) {
+  for (uint32_t i = 0; i < count; ++i) to[i] = body(words[i]);
+}
+template <class Unit, class Body>
+void widen_units(const uint32_t* words, uint32_t count, float* to, const Body& body) {
+  const uint32_t units = count * 4 / sizeof(Unit);
+  for (uint32_t i = 0; i < units; i += 8) {  // a multiple of 4 words at least
+    Unit eight[8];
+    std::memcpy(eight, reinterpret_cast<const std::byte*>(words) + size_t{i} * sizeof(Unit),
+                sizeof eight);
+    for (uint32_t e = 0; e < 8; ++e) to[i + e] = body(eight[e]);
+  }
+}
+template <uint32_t kBits, class Body>
+void widen_parts(const uint32_t* words, uint32_t count, float* to, const Body& body) {
+  constexpr uint32_t kParts = 32 / kBits;
+  for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t e = 0; e < kParts; ++e) to[i * kParts + e] = body(words[i] >> (kBits * e));
+  }
+}
+void widen_tiny(TinyFloat kind, const uint32_t* words, uint32_t count, float* to) {
+  const float* known = tiny_floats(kind);
+  const uint32_t drops = kind == TinyFloat::E2m1 ? 2 : 0;  // bits 2 to 5 of the byte
+  const uint32_t mask = kind == TinyFloat::E2m1 ? 15 : 255;
+  widen_units<uint8_t>(words, count, to, [&](uint8_t byte) { return known[byte >> drops & mask]; });
+}
+template <class Widen>
+void widen_rows(const uint32_t* words, uint32_t count, float* to) {
+  for (uint32_t i = 0; i < count; i += 4) {
+    const Row row = Widen::f(load<Words>(words + i));
+    std::memcpy(to + size_t{i} * 2, &row, sizeof row);
+  }
+}
+
+template <bool kExact>
+void add_rows(const FloatProduct& p, const float* a, const float* b, float* d) {
+  Row sums[kAtOnce];
+#pragma GCC unroll 8
+  for (uint32_t i = 0; i < kAtOnce; ++i) sums[i] = load_row(d + i * p.d_step);
+  for (uint32_t k = 0; k < p.k; ++k) {
+    const Row right = load_row(b + k * p.b_step);
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < kAtOnce; ++i)
+      sums[i] = multiply_add<kExact>(a[i * p.a_step + k], right, sums[i]);
+  }
+#pragma GCC unroll 8
+  for (uint32_t i = 0; i < kAtOnce; ++i) std::memcpy(d + i * p.d_step, &sums[i], sizeof(Row));
+}
+
+}  // namespace
+
+void widen_elements(Element type, const uint32_t* words, uint32_t count, float* to) {
+  switch (type) {
+    case Element::F16:
+      return widen_rows<WidenF16>(words, count, to);
+    case Element::Bf16:
+      return widen_rows<WidenBf16>(words, count, to);
+    case Element::Tf32:  // the hardware ignores the low bits
+      return widen_words(words, count, to, [](uint32_t word) { return as_float(word & ~0x1fffu); });
+    case Element::E4m3:
+      return widen_tiny(TinyFloat::E4m3, words, count, to);
+    case Element::E5m2:
+      return widen_tiny(TinyFloat::E5m2, words, count, to);
+    case Element::E3m2:
+      return widen_tiny(TinyFloat::E3m2, words, count, to);
+    case Element::E2m3:
+      return widen_tiny(TinyFloat::E2m3, words, count, to);
+    case Element::E2m1:
+      return widen_tiny(TinyFloat::E2m1, words, count, to);
+    case Element::S8:
+      return widen_units<int8_t>(words, count, to,
+                                 [](int8_t byte) { return static_cast<float>(byte); });
+    case Element::U8:
+      return widen_units<uint8_t>(words, count, to,
+                                  [](uint8_t byte) { return static_cast<float>(byte); });
+    case Element::S4:
+      return widen_parts<4>(words, count, to, [](uint32_t word) {
+        return static_cast<float>(static_cast<int32_t>(word << 28) >> 28);
+      });
+    case Element::U4:
+      return widen_parts<4>(words, count, to, [](uint32_t word) {
+        return static_cast<float>(static_cast<int32_t>(word & 15));
+      });
+    case Element::B1:
+      return widen_parts<1>(words, count, to, [](uint32_t word) {
+        return static_cast<float>(static_cast<int32_t>(word & 1));
+      });
+    case Element::F64:
+      break;  // not by way of f32
+  }
+}
+
+void add_product(const FloatProduct& p) {
+  for (uint32_t row = 0; row < p.m; row += kAtOnce) {
+    for (uint32_t column = 0; column < p.n; column += kTile) {
+      const float *a = p.a + row * p.a_step, *b = p.b + column;
+      float* d = p.d + row * p.d_step + column;
+      p.is_exact ? add_rows<true>(p, a, b, d) : add_rows<false>(p, a, b, d);
+    }
+  }
+}
+
+void transpose(const float* from, size_t from_step, uint32_t rows, uint32_t columns, float* to,
+               size_t to_step) {
+  for (uint32_t row = 0; row < rows; row += 4) {
+    for (uint32_t column = 0; column < columns; column += 4) {
+      Floats in[4], pairs[4], out[4];
+      for (uint32_t i = 0; i < 4; ++i) in[i] = load<Floats>(from + (row + i) * from_step + column);
+      for (uint32_t i = 0; i < 4; i += 2) {
+        pairs[i] = __builtin_shufflevector(in[i], in[i + 1], 0, 4, 1, 5);
+        pairs[i + 1] = __builtin_shufflevector(in[i], in[i + 1], 2, 6, 3, 7);
+      }
+      for (uint32_t i = 0; i < 2; ++i) {
+        out[2 * i] = __builtin_shufflevector(pairs[i], pairs[i + 2], 0, 1, 4, 5);
+        out[2 * i + 1] = __builtin_shufflevector(pairs[i], pairs[i + 2], 2, 3, 6, 7);
+      }
+      for (uint32_t i = 0; i < 4; ++i)
+        std::memcpy(to + (column + i) * to_step + row, &out[i], sizeof out[i]);
+    }
+  }
+}
+
+void split_columns(const float* rows, float* even, float* odd) {
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    even[lane] = canonical(rows[2 * lane]);
+    odd[lane] = canonical(rows[2 * lane + 1]);
+  }
+}
+
+void narrow_to_halves(const float* from, uint32_t count, uint32_t* words) {
+  for (uint32_t i = 0; i < count; ++i) {
+    words[i] = uint32_t{float_to_half(from[2 * i])} | uint32_t{float_to_half(from[2 * i + 1])}
+                                                          << 16;
+  }
 }
 
 void load_rows(const std::byte* const* rows, bool transposed, uint32_t* lanes) {

@@ -3,8 +3,10 @@
 #include "engine/numbers/small_formats.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace kiln::engine {
@@ -50,9 +52,9 @@ constexpr Layout kLayouts[] = {{{4, -6, 448.0}, 4, 3, 0x7f},
                                {{3, -2, 28.0}, 3, 2, 0x1f},
                                {{2, 0, 6.0}, 2, 1, 0x07}};
 
-const Layout& layout_of(TinyFloat kind) { return kLayouts[static_cast<unsigned>(kind)]; }
-int bias_of(const Layout& layout) { return (1 << (layout.exponent_bits - 1)) - 1; }
-uint8_t sign_of(const Layout& layout) {
+constexpr const Layout& layout_of(TinyFloat kind) { return kLayouts[static_cast<unsigned>(kind)]; }
+constexpr int bias_of(const Layout& layout) { return (1 << (layout.exponent_bits - 1)) - 1; }
+constexpr uint8_t sign_of(const Layout& layout) {
   return static_cast<uint8_t>(1 << (layout.exponent_bits + layout.mantissa_bits));
 }
 
@@ -71,15 +73,35 @@ uint8_t encode(double value, const Layout& layout) {
   return static_cast<uint8_t>(sign | ((exponent + bias) << layout.mantissa_bits) | mantissa);
 }
 
-double decode(uint8_t bits, const Layout& layout) {
-  int bias = bias_of(layout), mantissa_bits = layout.mantissa_bits;
-  int exponent = (bits & (sign_of(layout) - 1)) >> mantissa_bits;
-  int mantissa = bits & ((1 << mantissa_bits) - 1);
-  double magnitude =
-      exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
-                    : std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
+constexpr float power_of_two(int exponent) {  // of a normal number
+  return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
+}
+
+constexpr float decode(TinyFloat kind, uint8_t bits) {
+  using Limits = std::numeric_limits<float>;
+  const int magnitude_bits = bits & 0x7f;
+  if (kind == TinyFloat::E4m3 && magnitude_bits == 0x7f) return Limits::quiet_NaN();
+  if (kind == TinyFloat::E5m2 && magnitude_bits > 0x7c) return Limits::quiet_NaN();
+  if (kind == TinyFloat::E5m2 && magnitude_bits == 0x7c)
+    return bits & 0x80 ? -Limits::infinity() : Limits::infinity();
+  const Layout& layout = layout_of(kind);
+  const int bias = bias_of(layout), mantissa_bits = layout.mantissa_bits;
+  const int exponent = (bits & (sign_of(layout) - 1)) >> mantissa_bits;
+  const int mantissa = bits & ((1 << mantissa_bits) - 1);
+  const int significand = exponent == 0 ? mantissa : mantissa + (1 << mantissa_bits);
+  const float magnitude =
+      static_cast<float>(significand) * power_of_two(std::max(exponent, 1) - bias - mantissa_bits);
   return bits & sign_of(layout) ? -magnitude : magnitude;
 }
+
+constexpr auto kTinyFloats = [] {
+  std::array<std::array<float, 256>, std::size(kLayouts)> out{};
+  for (size_t kind = 0; kind < out.size(); ++kind) {
+    for (uint32_t bits = 0; bits < 256; ++bits)
+      out[kind][bits] = decode(static_cast<TinyFloat>(kind), static_cast<uint8_t>(bits));
+  }
+  return out;
+}();
 
 }  // namespace
 
@@ -91,14 +113,9 @@ uint8_t float_to_tiny(TinyFloat kind, float value) {
   return encode(std::clamp(rounded, -largest, largest), layout);
 }
 
-float tiny_to_float(TinyFloat kind, uint8_t bits) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const uint8_t magnitude = bits & 0x7f;
-  if (kind == TinyFloat::E4m3 && magnitude == 0x7f) return std::numeric_limits<float>::quiet_NaN();
-  if (kind == TinyFloat::E5m2 && magnitude > 0x7c) return std::numeric_limits<float>::quiet_NaN();
-  if (kind == TinyFloat::E5m2 && magnitude == 0x7c) return bits & 0x80 ? -kInfinity : kInfinity;
-  return static_cast<float>(decode(bits, layout_of(kind)));
-}
+float tiny_to_float(TinyFloat kind, uint8_t bits) { return tiny_floats(kind)[bits]; }
+
+const float* tiny_floats(TinyFloat kind) { return kTinyFloats[static_cast<size_t>(kind)].data(); }
 
 uint8_t float_to_scale(float value, bool up, bool saturate) {
   constexpr uint32_t kInfinity = 0x7f800000, kSmallest = 0x00400000;  // 2^-127 is a denormal of f32

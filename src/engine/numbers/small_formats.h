@@ -28,6 +28,7 @@ enum class TinyFloat : uint8_t { E4m3, E5m2, E2m3, E3m2, E2m1 };
 // other form. NaN where the format has none: the largest number.
 uint8_t float_to_tiny(TinyFloat kind, float value);
 float tiny_to_float(TinyFloat kind, uint8_t bits);
+const float* tiny_floats(TinyFloat kind);  // of all 256 bytes
 
 // ue8m0, a power of two: 2^(bits - 127), 0xff is NaN. The sign is lost; toward zero or up. Beyond
 // 2^127: NaN, or with `saturate` 2^127.

@@ -105,7 +105,7 @@ void RegistersX64::find_memory_places(Note& note) {
   const bool is_constant = how.may_be_constant && note.reg[1] == note.reg[2];
   if (how.folds >= 0 && note.memory == NotesX64::kNoMemory && !is_constant) {
     if (how.commutes && !is_span(note.reg[2])) std::swap(note.reg[1], note.reg[2]);
-    const auto operand = static_cast<uint32_t>(how.folds);
+    const auto operand = static_cast<uint8_t>(how.folds);
     const uint32_t reg = note.reg[operand];
     const auto same = std::count(std::begin(note.reg), std::end(note.reg), reg);
     if (is_span(reg) && same == 1) in_memory(operand);

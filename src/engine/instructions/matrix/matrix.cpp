@@ -2,7 +2,7 @@
 // How do the lanes of a warp multiply matrices together? (PTX ISA 9.7.14) Fragments are spread over
 // the lanes as the manual draws them: with g = lane / 4 and t = lane % 4, a register of E elements
 // holds those at k = t * E + e.
-#include <bit>
+#include <algorithm>
 
 #include "engine/decode/lanes.h"
 #include "engine/decode/meanings.h"
@@ -14,7 +14,7 @@
 namespace kiln::engine {
 namespace {
 
-constexpr uint32_t kMostK = 256;
+constexpr uint32_t kMostK = 256, kMostTile = 128;  // bits have the deepest tiles
 
 struct Multiply {
   uint32_t m = 16, k = 16;
@@ -28,84 +28,49 @@ struct Multiply {
 // Elements of a register.
 uint32_t elements_of(Element type) { return type == Element::F64 ? 1 : 32 / bits_of(type); }
 
-// Word is the register's type, T what is summed.
-template <class Word, class T>
-void gather(Warp& warp, const Multiply& how, T (&a)[16][kMostK], T (&b)[kMostK][8]) {
-  const uint32_t e_count = elements_of(how.a);
-  auto value = [](Element type, Word word, uint32_t e) {
-    if constexpr (sizeof(Word) == 8) {
-      (void)type, (void)e;
-      return std::bit_cast<T>(word);
-    } else {
-      return element<T>(type, word, e);
-    }
-  };
-  for (uint32_t r = 0; r < how.a_count; ++r) {
-    const Word* words = warp.lanes<Word>(how.a_slots[r]);
-    const uint32_t row_step = how.m == 16 ? (r & 1) * 8 : 0,
-                   k_step = (how.m == 16 ? r >> 1 : r) * 4 * e_count;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      for (uint32_t e = 0; e < e_count; ++e)
-        a[lane / 4 + row_step][lane % 4 * e_count + e + k_step] = value(how.a, words[lane], e);
-    }
-  }
-  for (uint32_t r = 0; r < how.b_count; ++r) {
-    const Word* words = warp.lanes<Word>(how.b_slots[r]);
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      for (uint32_t e = 0; e < e_count; ++e)
-        b[lane % 4 * e_count + e + r * 4 * e_count][lane / 4] = value(how.b, words[lane], e);
-    }
-  }
-}
+// Matrices of f32, in tiles of k: a register of the lanes has 8 rows of A or 8 columns of B.
+struct Matrices {
+  float a[16 * kMostTile], columns[8 * kMostTile], b[kMostTile * 8];
+  float d[16 * 8];
+};
 
-// The registers of a shape fill what the product reads of these arrays, which the decoder has
-// checked; to fill all of them would cost more than the product.
-// NOLINTBEGIN(clang-analyzer-core.uninitialized.Assign,clang-analyzer-core.CallAndMessage)
-template <class T>
-void multiply(const Multiply& how, const T (&a)[16][kMostK], const T (&b)[kMostK][8],
-              T (&d)[16][8]) {
-  for (uint32_t row = 0; row < how.m; ++row) {
-    T sums[8];
-    for (uint32_t n = 0; n < 8; ++n) sums[n] = d[row][n];
-    for (uint32_t k = 0; k < how.k; ++k) {
-      const T left = a[row][k];
-      for (uint32_t n = 0; n < 8; ++n) {
-        sums[n] = multiply_add(left, b[k][n], sums[n]);
-      }
+// d += a * b; `body` may change the tile's b before.
+template <class Body>
+void multiply_tiles(Warp& warp, const Multiply& how, Matrices& of, const Body& body) {
+  const uint32_t depth = 4 * elements_of(how.a), halves = how.m / 8;
+  for (uint32_t tile = 0; tile < how.k / depth; ++tile) {
+    for (uint32_t half = 0; half < halves; ++half) {
+      const uint32_t* words = warp.lanes<uint32_t>(how.a_slots[tile * halves + half]);
+      widen_elements(how.a, words, kWarpSize, of.a + half * 8 * depth);
     }
-    for (uint32_t n = 0; n < 8; ++n) d[row][n] = sums[n];
+    widen_elements(how.b, warp.lanes<uint32_t>(how.b_slots[tile]), kWarpSize, of.columns);
+    transpose(of.columns, depth, 8, depth, of.b, 8);
+    body(depth);
+    add_product({of.a, depth, of.b, 8, of.d, 8, how.m, 8, depth,
+                 has_exact_products(how.a) && has_exact_products(how.b)});
   }
 }
 
 const Op* run_multiply_float(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Multiply& how = *static_cast<const Multiply*>(op->data);
-  float a[16][kMostK], b[kMostK][8], d[16][8];
-  gather<uint32_t>(warp, how, a, b);
-  for (uint32_t r = 0; r < how.c_count; ++r) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      uint32_t row = lane / 4, column = lane % 4 * 2;
-      if (how.small_c) {
-        HalfPair pair = warp.lanes<HalfPair>(how.c_slots[r])[lane];
-        d[row + r * 8][column] = pair.low;
-        d[row + r * 8][column + 1] = pair.high;
-      } else {
-        d[row + (r >> 1) * 8][column + (r & 1)] = warp.lanes<float>(how.c_slots[r])[lane];
-      }
-    }
+  Matrices of;
+  for (uint32_t half = 0; half < how.m / 8; ++half) {
+    float* rows = of.d + half * 64;
+    if (how.small_c)
+      widen_elements(Element::F16, warp.lanes<uint32_t>(how.c_slots[half]), kWarpSize, rows);
+    else
+      join_columns(warp.lanes<float>(how.c_slots[half * 2]),
+                   warp.lanes<float>(how.c_slots[half * 2 + 1]), rows);
   }
-  multiply(how, a, b, d);
-  for (uint32_t r = 0; r < how.d_count; ++r) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      uint32_t row = lane / 4, column = lane % 4 * 2;
-      if (how.small_d) {
-        warp.lanes<HalfPair>(how.d_slots[r])[lane] = {Half::from(d[row + r * 8][column]),
-                                                      Half::from(d[row + r * 8][column + 1])};
-      } else {
-        warp.lanes<float>(how.d_slots[r])[lane] =
-            canonical(d[row + (r >> 1) * 8][column + (r & 1)]);
-      }
-    }
+  multiply_tiles(warp, how, of, [](uint32_t) {});
+  for (uint32_t half = 0; half < how.m / 8; ++half) {
+    const float* rows = of.d + half * 64;
+    if (how.small_d)
+      narrow_to_halves(rows, kWarpSize, warp.lanes<uint32_t>(how.d_slots[half]));
+    else
+      split_columns(rows, warp.lanes<float>(how.d_slots[half * 2]),
+                    warp.lanes<float>(how.d_slots[half * 2 + 1]));
   }
   return op + 1;
 }
@@ -129,60 +94,67 @@ const Op* run_multiply_small(Warp& warp, const Op* op) {
 const Op* run_multiply_integer(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Multiply& how = *static_cast<const Multiply*>(op->data);
-  int64_t a[16][kMostK], b[kMostK][8], d[16][8];
-  gather<uint32_t>(warp, how, a, b);
-  if (how.exclusive) {  // .xor.popc: a ^ b counts as a + b - 2ab, and as a * (1 - 2b) + b * 1
-    for (uint32_t n = 0; n < 8; ++n) {
-      int64_t ones = 0;
-      for (uint32_t k = 0; k < how.k; ++k) {
-        ones += b[k][n];
-        b[k][n] = 1 - 2 * b[k][n];
+  Matrices of;
+  std::fill_n(of.d, how.m * 8, 0.0f);
+  multiply_tiles(warp, how, of, [&](uint32_t depth) {
+    if (!how.exclusive) return;
+    // .xor.popc: a ^ b is a + b - 2ab, which is a * (1 - 2b) + b.
+    for (uint32_t column = 0; column < 8; ++column) {
+      float ones = 0;
+      for (uint32_t k = 0; k < depth; ++k) {
+        float& bit = of.b[k * 8 + column];
+        ones += bit;
+        bit = 1 - 2 * bit;
       }
-      for (uint32_t row = 0; row < how.m; ++row) d[row][n] = ones;
+      for (uint32_t row = 0; row < how.m; ++row) of.d[row * 8 + column] += ones;
     }
-  }
-  auto place = [&](uint32_t r, uint32_t lane) -> int64_t& {
-    return d[lane / 4 + (r >> 1) * 8][lane % 4 * 2 + (r & 1)];
-  };
-  for (uint32_t r = 0; r < how.c_count; ++r) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      place(r, lane) =
-          warp.lanes<int32_t>(how.c_slots[r])[lane] + (how.exclusive ? place(r, lane) : 0);
-    }
-  }
-  multiply(how, a, b, d);
+  });
+  int32_t results[kMostRegisters][kWarpSize];  // d may have the registers of c
   for (uint32_t r = 0; r < how.d_count; ++r) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      int64_t value = place(r, lane);
-      if (how.saturate)
-        value = std::clamp<int64_t>(value, std::numeric_limits<int32_t>::min(),
-                                    std::numeric_limits<int32_t>::max());
-      warp.lanes<int32_t>(how.d_slots[r])[lane] = static_cast<int32_t>(value);
-    }
+    const float* sums = of.d + r / 2 * 64 + r % 2;
+    const int32_t* c = warp.lanes<int32_t>(how.c_slots[r]);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+      results[r][lane] = add_integer_sum(sums[2 * lane], c[lane], how.saturate);
   }
+  for (uint32_t r = 0; r < how.d_count; ++r) warp.put(how.d_slots[r], results[r]);
   return op + 1;
 }
 
+// A lane has one row of A or one column of B in each register, as the others do (above), but of 64
+// bits.
 const Op* run_multiply_double(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Multiply& how = *static_cast<const Multiply*>(op->data);
-  double a[16][kMostK], b[kMostK][8], d[16][8];
-  gather<uint64_t>(warp, how, a, b);
-  auto place = [&](uint32_t r, uint32_t lane) -> double& {
-    return d[lane / 4 + (r >> 1) * 8][lane % 4 * 2 + (r & 1)];
-  };
-  for (uint32_t r = 0; r < how.c_count; ++r) {
+  constexpr uint32_t kMostDepth = 16;
+  double a[16][kMostDepth], b[kMostDepth][8], d[16 * 8];
+  const uint32_t halves = how.m / 8;
+  for (uint32_t r = 0; r < how.a_count; ++r) {
+    const double* words = warp.lanes<double>(how.a_slots[r]);
     for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-      place(r, lane) = warp.lanes<double>(how.c_slots[r])[lane];
+      a[lane / 4 + r % halves * 8][lane % 4 + r / halves * 4] = words[lane];
   }
-  multiply(how, a, b, d);
+  for (uint32_t r = 0; r < how.b_count; ++r) {
+    const double* words = warp.lanes<double>(how.b_slots[r]);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) b[lane % 4 + r * 4][lane / 4] = words[lane];
+  }
+  for (uint32_t half = 0; half < halves; ++half)
+    join_columns(warp.lanes<double>(how.c_slots[half * 2]),
+                 warp.lanes<double>(how.c_slots[half * 2 + 1]), d + half * 64);
+  for (uint32_t row = 0; row < how.m; ++row) {
+    double sums[8];
+    std::copy_n(d + row * 8, 8, sums);
+    for (uint32_t k = 0; k < how.k; ++k) {
+      for (uint32_t n = 0; n < 8; ++n) sums[n] = multiply_add(a[row][k], b[k][n], sums[n]);
+    }
+    std::copy_n(sums, 8, d + row * 8);
+  }
   for (uint32_t r = 0; r < how.d_count; ++r) {
+    double* to = warp.lanes<double>(how.d_slots[r]);
     for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-      warp.lanes<double>(how.d_slots[r])[lane] = canonical(place(r, lane));
+      to[lane] = canonical(d[r / 2 * 64 + 2 * lane + r % 2]);
   }
   return op + 1;
 }
-// NOLINTEND(clang-analyzer-core.uninitialized.Assign,clang-analyzer-core.CallAndMessage)
 
 }  // namespace
 

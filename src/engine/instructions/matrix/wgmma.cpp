@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -17,6 +17,7 @@
 #include "engine/machine/watching.h"
 #include "engine/memory/tensor_map.h"
 #include "engine/numbers/matrix_elements.h"
+#include "engine/numbers/matrix_product.h"
 
 namespace kiln::engine {
 namespace {
@@ -73,149 +74,137 @@ const std::byte* chunk_at(Warp& warp, const Op* op, uint64_t address, bool watch
   return locate_at(warp, op, 0, ptx::Space::Shared, address, 16, 1, Access::Read);
 }
 
-// The elements of `count` rows from `first` on; put(mn - first, k, value). False: a fault was
+// The elements of `count` rows from `first` on, in lines of neighbours in memory: a line is a row
+// of k_count elements, or with `along_mn` the elements of all rows at one k. False: a fault was
 // reported.
-template <class T, class Put>
-bool fetch(Warp& warp, const Op* op, const Matrix& matrix, Element type, bool along_mn,
-           uint32_t first, uint32_t count, uint32_t k_count, Put put) {
-  const uint32_t in_word = 32 / bits_of(type), in_chunk = 4 * in_word;
+bool fetch_lines(Warp& warp, const Op* op, const Matrix& matrix, Element type, bool along_mn,
+                 uint32_t first, uint32_t count, uint32_t k_count, float* lines, size_t step) {
   const bool watched = sink_for(warp, kAccessEvents) != nullptr;
-  auto unpack = [&](const std::byte* chunk, auto each) {
-    for (uint32_t w = 0; w < 4; ++w) {
-      uint32_t word;
-      std::memcpy(&word, chunk + size_t{w} * 4, 4);
-      for (uint32_t e = 0; e < in_word; ++e) each(w * in_word + e, element<T>(type, word, e));
-    }
+  const uint32_t in_chunk = 128 / bits_of(type);
+  const auto widen = [&](uint64_t address, float* to) {
+    const std::byte* chunk = chunk_at(warp, op, address, watched);
+    if (!chunk) return false;
+    uint32_t words[4];
+    std::memcpy(words, chunk, sizeof words);
+    widen_elements(type, words, 4, to);
+    return true;
   };
   if (along_mn) {
     for (uint32_t k = 0; k < k_count; ++k) {
       for (uint32_t mn = 0; mn < count; mn += 8) {
-        const std::byte* chunk = chunk_at(warp, op, matrix.along_mn(first + mn, k), watched);
-        if (!chunk) return false;
-        unpack(chunk, [&](uint32_t e, T value) { put(mn + e, k, value); });
+        if (!widen(matrix.along_mn(first + mn, k), lines + k * step + mn)) return false;
       }
     }
     return true;
   }
   for (uint32_t mn = 0; mn < count; ++mn) {
     for (uint32_t half = 0; half < kStepBytes / 16; ++half) {
-      const std::byte* chunk = chunk_at(warp, op, matrix.along_k(first + mn, half * 16), watched);
-      if (!chunk) return false;
-      unpack(chunk, [&](uint32_t e, T value) { put(mn, half * in_chunk + e, value); });
+      float* to = lines + mn * step + size_t{half} * in_chunk;
+      if (!widen(matrix.along_k(first + mn, half * 16), to)) return false;
     }
   }
   return true;
 }
 
-// Where register r of a lane lies in the warp's 16 rows of d.
-template <class Body>
-void for_each_result(const Product& how, Body body) {
-  const uint32_t each = how.small_d ? 2 : 1;  // elements of a register
-  for (uint32_t r = 0; r < how.d_slots.size(); ++r) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      const uint32_t first =
-          r * each;  // of the lane's elements: two columns of a row, then two of row + 8
-      body(r, lane, lane / 4 + first / 2 % 2 * 8, first / 4 * 8 + lane % 4 * 2 + first % 2);
-    }
-  }
-}
-
-template <class T>
 struct Scratch {
-  T a[kWarpRows][kMostGroupK];
-  T b[kMostGroupK][kMostN];
-  T d[kWarpRows][kMostN];
+  float a[kWarpRows][kMostGroupK];
+  float b[kMostGroupK][kMostN];
+  float lines[kMostN * kMostGroupK];  // of a or b, before they are turned
+  float d[kMostN / 8][kWarpRows][8];  // as registers hold it: 8 columns at a time
 };
 
-template <class T>
-bool gather(Warp& warp, const Op* op, const Product& how, Scratch<T>& s) {
+void gather_a_in_registers(Warp& warp, const Product& how, Scratch& s) {
+  const uint32_t depth = 4 * 32 / bits_of(how.a);  // elements of a row in a register of the lanes
+  for (uint32_t r = 0; r < 4; ++r) {
+    const uint32_t* words = warp.lanes<uint32_t>(how.a_slots[r]);
+    for (uint32_t row = 0; row < 8; ++row)
+      widen_elements(how.a, words + row * 4, 4, &s.a[row + r % 2 * 8][r / 2 * depth]);
+  }
+}
+
+bool gather(Warp& warp, const Op* op, const Product& how, Scratch& s) {
   const uint32_t first_row = warp.index % 4 * kWarpRows;
   if (how.a_in_registers) {
-    const uint32_t in_word = 32 / bits_of(how.a);
-    for (uint32_t r = 0; r < 4; ++r) {
-      const uint32_t* words = warp.lanes<uint32_t>(how.a_slots[r]);
-      for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-        for (uint32_t e = 0; e < in_word; ++e) {
-          s.a[lane / 4 + r % 2 * 8][r / 2 * 4 * in_word + lane % 4 * in_word + e] =
-              element<T>(how.a, words[lane], e);
-        }
-      }
-    }
-  } else if (!fetch<T>(warp, op, Matrix(how.a_descriptor.of(warp, 0)), how.a, how.transpose_a,
-                       first_row, kWarpRows, how.k,
-                       [&](uint32_t row, uint32_t k, T value) { s.a[row][k] = value; })) {
-    return false;
+    gather_a_in_registers(warp, how, s);
+  } else {
+    const Matrix a(how.a_descriptor.of(warp, 0));
+    float* lines = how.transpose_a ? s.lines : s.a[0];
+    const size_t step = how.transpose_a ? kWarpRows : kMostGroupK;
+    if (!fetch_lines(warp, op, a, how.a, how.transpose_a, first_row, kWarpRows, how.k, lines, step))
+      return false;
+    if (how.transpose_a) transpose(lines, step, how.k, kWarpRows, s.a[0], kMostGroupK);
   }
-  if (!fetch<T>(warp, op, Matrix(how.b_descriptor.of(warp, 0)), how.b, how.transpose_b, 0, how.n,
-                how.k, [&](uint32_t n, uint32_t k, T value) { s.b[k][n] = value; })) {
-    return false;
-  }
+  const Matrix b(how.b_descriptor.of(warp, 0));
+  float* lines = how.transpose_b ? s.b[0] : s.lines;
+  const size_t step = how.transpose_b ? kMostN : kMostGroupK;
+  if (!fetch_lines(warp, op, b, how.b, how.transpose_b, 0, how.n, how.k, lines, step)) return false;
+  if (!how.transpose_b) transpose(lines, step, how.n, how.k, s.b[0], kMostN);
   if (how.negate_a != how.negate_b) {
-    for (uint32_t row = 0; row < kWarpRows; ++row) {
-      for (uint32_t k = 0; k < how.k; ++k) s.a[row][k] = -s.a[row][k];
+    for (auto& row : s.a) {
+      for (uint32_t k = 0; k < how.k; ++k) row[k] = -row[k];
     }
   }
   return true;
 }
 
-template <class T>
-void multiply(const Product& how, Scratch<T>& s) {
-  for (uint32_t row = 0; row < kWarpRows; ++row) {
-    T* d = s.d[row];
-    for (uint32_t k = 0; k < how.k; ++k) {
-      const T left = s.a[row][k];
-      const T* b = s.b[k];
-#pragma GCC ivdep
-      for (uint32_t n = 0; n < how.n; ++n) d[n] = multiply_add(left, b[n], d[n]);
-    }
+// d of 8 columns and 8 rows is in two registers, or in one of pairs of f16.
+void read_sums(Warp& warp, const Product& how, Scratch& s) {
+  for (uint32_t part = 0; part < how.n / 4; ++part) {
+    float* rows = s.d[part / 2][part % 2 * 8];
+    if (how.small_d)
+      widen_elements(Element::F16, warp.lanes<uint32_t>(how.d_slots[part]), kWarpSize, rows);
+    else
+      join_columns(warp.lanes<float>(how.d_slots[part * 2]),
+                   warp.lanes<float>(how.d_slots[part * 2 + 1]), rows);
   }
 }
 
-template <class T>
+void write_sums(Warp& warp, const Product& how, const Scratch& s) {
+  for (uint32_t part = 0; part < how.n / 4; ++part) {
+    const float* rows = s.d[part / 2][part % 2 * 8];
+    if (how.small_d)
+      narrow_to_halves(rows, kWarpSize, warp.lanes<uint32_t>(how.d_slots[part]));
+    else
+      split_columns(rows, warp.lanes<float>(how.d_slots[part * 2]),
+                    warp.lanes<float>(how.d_slots[part * 2 + 1]));
+  }
+}
+
+void write_integer_sums(Warp& warp, const Product& how, const Scratch& s, bool accumulates) {
+  for (uint32_t r = 0; r < how.n / 2; ++r) {
+    const float* sums = s.d[r / 4][r / 2 % 2 * 8] + r % 2;
+    int32_t* to = warp.lanes<int32_t>(how.d_slots[r]);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+      to[lane] = add_integer_sum(sums[2 * lane], accumulates ? to[lane] : 0, how.saturate);
+  }
+}
+
+void multiply(const Product& how, Scratch& s) {
+  const bool is_exact = has_exact_products(how.a) && has_exact_products(how.b);
+  for (uint32_t column = 0; column < how.n; column += 8) {
+    add_product({s.a[0], kMostGroupK, s.b[0] + column, kMostN, s.d[column / 8][0], 8, kWarpRows, 8,
+                 how.k, is_exact});
+  }
+}
+
+template <bool kInteger>
 const Op* run_product(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Product& how = *static_cast<const Product*>(op->data);
   watch_async(warp, op, AsyncStep::Issue, 0, AsyncKind::Matrix);
   // A pointer: what each thread has of a library is found with no way to fail, and this is much
   // (threads.cpp).
-  thread_local std::unique_ptr<Scratch<T>> kept;
-  if (!kept) kept = std::make_unique<Scratch<T>>();
-  Scratch<T>& s = *kept;
+  thread_local std::unique_ptr<Scratch> kept;
+  if (!kept) kept = std::make_unique<Scratch>();
+  Scratch& s = *kept;
   if (!gather(warp, op, how, s)) return nullptr;
-  if (!(warp.predicate(how.accumulate) & 1)) {
-    for (uint32_t row = 0; row < kWarpRows; ++row) std::fill_n(s.d[row], how.n, T{});
-  } else {
-    for_each_result(how, [&](uint32_t r, uint32_t lane, uint32_t row, uint32_t column) {
-      if constexpr (std::is_same_v<T, float>) {
-        if (how.small_d) {
-          const HalfPair pair = warp.lanes<HalfPair>(how.d_slots[r])[lane];
-          s.d[row][column] = pair.low;
-          s.d[row][column + 1] = pair.high;
-          return;
-        }
-        s.d[row][column] = warp.lanes<float>(how.d_slots[r])[lane];
-      } else {
-        s.d[row][column] = warp.lanes<int32_t>(how.d_slots[r])[lane];
-      }
-    });
-  }
+  const bool accumulates = warp.predicate(how.accumulate) & 1;
+  if (accumulates && !kInteger)
+    read_sums(warp, how, s);
+  else
+    std::fill_n(s.d[0][0], how.n * kWarpRows, 0.0f);
   multiply(how, s);
-  for_each_result(how, [&](uint32_t r, uint32_t lane, uint32_t row, uint32_t column) {
-    if constexpr (std::is_same_v<T, float>) {
-      if (how.small_d) {
-        warp.lanes<HalfPair>(how.d_slots[r])[lane] = {Half::from(s.d[row][column]),
-                                                      Half::from(s.d[row][column + 1])};
-        return;
-      }
-      warp.lanes<float>(how.d_slots[r])[lane] = canonical(s.d[row][column]);
-    } else {
-      T value = s.d[row][column];
-      if (how.saturate)
-        value = std::clamp<T>(value, std::numeric_limits<int32_t>::min(),
-                              std::numeric_limits<int32_t>::max());
-      warp.lanes<int32_t>(how.d_slots[r])[lane] = static_cast<int32_t>(value);
-    }
-  });
+  kInteger ? write_integer_sums(warp, how, s, accumulates) : write_sums(warp, how, s);
   return op + 1;
 }
 
@@ -294,7 +283,7 @@ bool warpgroup_multiply(Lowering& l) {
   if (transposes == 2) how.transpose_a = rest[2] != 0;
   if (transposes) how.transpose_b = rest.back() != 0;
   const bool integer = is_integer(how.a);
-  l.emit(integer ? &run_product<int64_t> : &run_product<float>).data = l.own(std::move(how));
+  l.emit(integer ? &run_product<true> : &run_product<false>).data = l.own(std::move(how));
   return true;
 }
 

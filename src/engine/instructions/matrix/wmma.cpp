@@ -3,20 +3,22 @@
 // in registers is up to them: element e of lane l is number l * E + e of the matrix,
 // row by row, where a lane has E of them. Fragments of f16 that are larger than that hold each
 // element twice, as nvcc declares them.
+#include <algorithm>
 #include <bit>
 #include <cstring>
-#include <limits>
 
 #include "engine/decode/address_operand.h"
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_matrix.h"
 #include "engine/machine/watching.h"
 #include "engine/numbers/matrix_elements.h"
+#include "engine/numbers/matrix_product.h"
 
 namespace kiln::engine {
 namespace {
 
 constexpr uint32_t kMostRegisters = 8, kMostSide = 32, kMostDepth = 128;
+constexpr uint32_t kMostElements = 1024;  // 8 x 128 bits
 
 struct MatrixShape {
   uint32_t m = 16, n = 16, k = 16;
@@ -46,17 +48,31 @@ struct Fragment {
   uint32_t in_register() const { return bits >= 32 ? 1 : 32 / bits; }
 };
 
-// The word that holds element e of a lane, and where in it.
-template <class Body>
-void for_each_element(const Fragment& f, Body body) {
-  const uint32_t each = f.per_lane(), in_register = f.in_register();
-  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    for (uint32_t e = 0; e < each; ++e) {
-      const uint32_t number = lane * each + e;
-      body(lane, e / in_register, e % in_register, number / f.columns, number % f.columns);
+// The fragment as memory would hold it row by row. Words: of 32 or 64 bits, as the registers.
+template <class Word>
+struct Packed {
+  static constexpr uint32_t kMost = kWarpSize * kMostRegisters;
+  Word words[kMost];
+
+  // Words of a lane.
+  static uint32_t count(const Fragment& f) { return f.per_lane() * f.bits / 8 / sizeof(Word); }
+  void read(Warp& warp, const Fragment& f) {
+    const uint32_t each = count(f);
+    for (uint32_t slot = 0; slot < each; ++slot) {
+      const Word* from = warp.lanes<Word>(f.slots[slot]);
+      for (uint32_t lane = 0; lane < kWarpSize; ++lane) words[lane * each + slot] = from[lane];
     }
   }
-}
+  // Also to the copies that nvcc declares.
+  void write(Warp& warp, const Fragment& f) const {
+    const uint32_t each = count(f);
+    for (uint32_t slot = 0; slot < f.count; ++slot) {
+      Word* to = warp.lanes<Word>(f.slots[slot]);
+      const Word* from = words + slot % each;
+      for (uint32_t lane = 0; lane < kWarpSize; ++lane) to[lane] = from[lane * each];
+    }
+  }
+};
 
 struct Transfer {
   Fragment fragment;
@@ -65,34 +81,67 @@ struct Transfer {
   bool has_stride = false, column_major = false, load = true;
 };
 
-// One element between memory and the registers of a lane. A sub-byte element lies in the bits of a
-// byte.
-void move_element(Warp& warp, const Transfer& how, std::byte* memory, uint64_t index, uint32_t lane,
-                  uint32_t slot, uint32_t place, uint32_t copies) {
-  const uint32_t bits = how.fragment.bits;
-  if (bits == 64) {
-    uint64_t* word = &warp.lanes<uint64_t>(how.fragment.slots[slot])[lane];
-    how.load ? std::memcpy(word, memory + index * 8, 8) : std::memcpy(memory + index * 8, word, 8);
+// Between a matrix row by row and memory whose lines, rows or columns, are `stride` elements apart.
+template <class T, bool kLoad, class Bytes>
+void move_columns(Bytes* matrix, Bytes* memory, const Fragment& f, uint64_t stride) {
+  for (uint32_t column = 0; column < f.columns; ++column) {
+    for (uint32_t row = 0; row < f.rows; ++row) {
+      auto* inside = matrix + (row * f.columns + column) * sizeof(T);
+      auto* outside = memory + (column * stride + row) * sizeof(T);
+      kLoad ? std::memcpy(inside, outside, sizeof(T)) : std::memcpy(outside, inside, sizeof(T));
+    }
+  }
+}
+
+// Elements of fewer than 8 bits. Only matrices that are read have them.
+void load_bits(std::byte* matrix, const std::byte* memory, const Fragment& f, uint64_t stride) {
+  const uint32_t mask = (1u << f.bits) - 1;
+  std::memset(matrix, 0, size_t{f.rows} * f.columns * f.bits / 8);
+  for (uint32_t row = 0; row < f.rows; ++row) {
+    for (uint32_t column = 0; column < f.columns; ++column) {
+      const uint64_t from = (column * stride + row) * f.bits,
+                     to = (uint64_t{row} * f.columns + column) * f.bits;
+      const uint32_t value = static_cast<uint32_t>(memory[from / 8]) >> (from % 8) & mask;
+      matrix[to / 8] |= static_cast<std::byte>(value << (to % 8));
+    }
+  }
+}
+
+template <bool kLoad>
+void move_matrix(std::byte* matrix, std::byte* memory, const Transfer& how, uint64_t stride) {
+  const Fragment& f = how.fragment;
+  if (!how.column_major) {
+    const size_t line = size_t{f.columns} * f.bits / 8;
+    for (uint32_t row = 0; row < f.rows; ++row) {
+      std::byte *inside = matrix + row * line, *outside = memory + row * stride * f.bits / 8;
+      kLoad ? std::memcpy(inside, outside, line) : std::memcpy(outside, inside, line);
+    }
     return;
   }
-  for (uint32_t copy = 0; copy < copies; ++copy) {
-    const uint32_t at = how.fragment.slots[slot + copy * how.fragment.count / copies];
-    uint32_t& word = warp.lanes<uint32_t>(at)[lane];
-    const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1,
-                   shift = bits == 32 ? 0 : place * bits;
-    if (how.load) {
-      uint32_t value = 0;
-      if (bits >= 8) {
-        std::memcpy(&value, memory + index * bits / 8, bits / 8);
-      } else {
-        value = static_cast<uint32_t>(memory[index * bits / 8]) >> (index * bits % 8) & mask;
-      }
-      word = (word & ~(mask << shift)) | (value & mask) << shift;
-    } else {
-      const uint32_t value = word >> shift & mask;
-      std::memcpy(memory + index * bits / 8, &value, bits / 8);
-      return;
-    }
+  switch (f.bits) {
+    case 8:
+      return move_columns<uint8_t, kLoad>(matrix, memory, f, stride);
+    case 16:
+      return move_columns<uint16_t, kLoad>(matrix, memory, f, stride);
+    case 32:
+      return move_columns<uint32_t, kLoad>(matrix, memory, f, stride);
+    case 64:
+      return move_columns<uint64_t, kLoad>(matrix, memory, f, stride);
+    default:
+      return load_bits(matrix, memory, f, stride);
+  }
+}
+
+template <class Word>
+void transfer(Warp& warp, std::byte* memory, const Transfer& how, uint64_t stride) {
+  Packed<Word> packed;
+  auto* matrix = reinterpret_cast<std::byte*>(packed.words);
+  if (how.load) {
+    move_matrix<true>(matrix, memory, how, stride);
+    packed.write(warp, how.fragment);
+  } else {
+    packed.read(warp, how.fragment);
+    move_matrix<false>(matrix, memory, how, stride);
   }
 }
 
@@ -117,12 +166,8 @@ const Op* run_transfer(Warp& warp, const Op* op) {
         warp, op, first, how.memory.space, how.memory.of(warp, first) + i * stride * f.bits / 8,
         static_cast<uint32_t>(line * f.bits / 8), how.load ? Access::Read : Access::Write, false);
   }
-  const uint32_t copies = std::max(1u, f.count * f.in_register() / f.per_lane());
-  for_each_element(
-      f, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
-        const uint64_t index = how.column_major ? column * stride + row : row * stride + column;
-        move_element(warp, how, memory, index, lane, slot, place, copies);
-      });
+  f.bits == 64 ? transfer<uint64_t>(warp, memory, how, stride)
+               : transfer<uint32_t>(warp, memory, how, stride);
   return op + 1;
 }
 
@@ -133,74 +178,101 @@ struct WmmaMultiply {
   Fragment fa, fb, fc, fd;
 };
 
-template <class T>
-T value_of(Warp& warp, const Fragment& f, Element type, uint32_t lane, uint32_t slot,
-           uint32_t place) {
-  if constexpr (std::is_same_v<T, double>) {
-    (void)type, (void)place;
-    return warp.lanes<double>(f.slots[slot])[lane];
-  } else {
-    return element<T>(type, warp.lanes<uint32_t>(f.slots[slot])[lane], place);
-  }
+// Plain matrices of f32.
+struct Matrices {
+  static constexpr uint32_t kMost = kMostElements;
+  float a[kMost], b[kMost], d[kMost];
+};
+
+void widen_fragment(Warp& warp, const Fragment& f, Element type, float* to) {
+  Packed<uint32_t> packed;
+  packed.read(warp, f);
+  widen_elements(type, packed.words, kWarpSize * Packed<uint32_t>::count(f), to);
+}
+
+void multiply_plain(const WmmaMultiply& how, Matrices& of) {
+  const auto [m, n, k] = how.extent;
+  add_product(
+      {of.a, k, of.b, n, of.d, n, m, n, k, has_exact_products(how.a) && has_exact_products(how.b)});
 }
 
 // The layout of fragments is opaque in PTX and fixed on the GPU: through plain matrices the product
-// is written once for all shapes, and each layout is a function of its own.
-template <class T>
-const Op* run_wmma(Warp& warp, const Op* op) {
+// is written once for all shapes.
+const Op* run_wmma_float(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const WmmaMultiply& how = *static_cast<const WmmaMultiply*>(op->data);
-  T a[kMostSide][kMostDepth], b[kMostDepth][kMostSide], d[kMostSide][kMostSide];
-  for_each_element(
-      how.fa, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
-        a[row][column] = value_of<T>(warp, how.fa, how.a, lane, slot, place);
-      });
-  for_each_element(
-      how.fb, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
-        b[row][column] = value_of<T>(warp, how.fb, how.b, lane, slot, place);
-      });
-  for_each_element(how.fc, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row,
-                               uint32_t column) {
-    if constexpr (std::is_same_v<T, float>) {
-      d[row][column] =
-          how.small_c
-              ? element<float>(Element::F16, warp.lanes<uint32_t>(how.fc.slots[slot])[lane], place)
-              : warp.lanes<float>(how.fc.slots[slot])[lane];
-    } else if constexpr (std::is_same_v<T, double>) {
-      d[row][column] = warp.lanes<double>(how.fc.slots[slot])[lane];
-    } else {
-      d[row][column] = warp.lanes<int32_t>(how.fc.slots[slot])[lane];
-    }
-  });
-  for (uint32_t row = 0; row < how.extent.m; ++row) {
-    for (uint32_t k = 0; k < how.extent.k; ++k) {
-      const T left = a[row][k];
-      for (uint32_t n = 0; n < how.extent.n; ++n) {
-        if constexpr (std::is_same_v<T, int64_t>) {
-          d[row][n] += how.exclusive ? left ^ b[k][n] : left * b[k][n];
-        } else {
-          d[row][n] = multiply_add(left, b[k][n], d[row][n]);
-        }
-      }
-    }
+  Matrices of;
+  widen_fragment(warp, how.fa, how.a, of.a);
+  widen_fragment(warp, how.fb, how.b, of.b);
+  Packed<uint32_t> sums;
+  sums.read(warp, how.fc);
+  const uint32_t count = how.extent.m * how.extent.n;
+  if (how.small_c)
+    widen_elements(Element::F16, sums.words, count / 2, of.d);
+  else
+    std::memcpy(of.d, sums.words, count * sizeof(float));
+  multiply_plain(how, of);
+  if (how.small_d) {
+    narrow_to_halves(of.d, count / 2, sums.words);
+  } else {
+    for (uint32_t i = 0; i < count; ++i) sums.words[i] = as_bits(canonical(of.d[i]));
   }
-  for_each_element(
-      how.fd, [&](uint32_t lane, uint32_t slot, uint32_t place, uint32_t row, uint32_t column) {
-        T value = d[row][column];
-        if constexpr (std::is_same_v<T, float>) {
-          if (how.small_d) {
-            warp.lanes<uint16_t>(how.fd.slots[slot])[2 * lane + place] = float_to_half(value);
-          } else {
-            warp.lanes<float>(how.fd.slots[slot])[lane] = canonical(value);
-          }
-        } else if constexpr (std::is_same_v<T, double>) {
-          warp.lanes<double>(how.fd.slots[slot])[lane] = canonical(value);
-        } else {
-          using Limits = std::numeric_limits<int32_t>;
-          if (how.saturate) value = std::clamp<T>(value, Limits::min(), Limits::max());
-          warp.lanes<int32_t>(how.fd.slots[slot])[lane] = static_cast<int32_t>(value);
-        }
-      });
+  sums.write(warp, how.fd);
+  return op + 1;
+}
+
+// .xor.popc: a ^ b is a + b - 2ab, which is a * (1 - 2b) + b.
+void invert_products(const WmmaMultiply& how, Matrices& of) {
+  const auto [m, n, depth] = how.extent;
+  for (uint32_t column = 0; column < n; ++column) {
+    float ones = 0;
+    for (uint32_t k = 0; k < depth; ++k) {
+      float& bit = of.b[k * n + column];
+      ones += bit;
+      bit = 1 - 2 * bit;
+    }
+    for (uint32_t row = 0; row < m; ++row) of.d[row * n + column] = ones;
+  }
+}
+
+const Op* run_wmma_integer(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const WmmaMultiply& how = *static_cast<const WmmaMultiply*>(op->data);
+  const uint32_t count = how.extent.m * how.extent.n;
+  Matrices of;
+  widen_fragment(warp, how.fa, how.a, of.a);
+  widen_fragment(warp, how.fb, how.b, of.b);
+  std::fill_n(of.d, count, 0.0f);
+  if (how.exclusive) invert_products(how, of);
+  multiply_plain(how, of);
+  Packed<uint32_t> sums;
+  sums.read(warp, how.fc);
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto c = static_cast<int32_t>(sums.words[i]);
+    sums.words[i] = static_cast<uint32_t>(add_integer_sum(of.d[i], c, how.saturate));
+  }
+  sums.write(warp, how.fd);
+  return op + 1;
+}
+
+const Op* run_wmma_double(Warp& warp, const Op* op) {
+  if (!warp.converged(op, kFullMask)) return nullptr;
+  const WmmaMultiply& how = *static_cast<const WmmaMultiply*>(op->data);
+  const auto [m, n, depth] = how.extent;
+  Packed<double> a, b, d;
+  a.read(warp, how.fa);
+  b.read(warp, how.fb);
+  d.read(warp, how.fc);
+  for (uint32_t row = 0; row < m; ++row) {
+    double* sums = d.words + row * n;
+    for (uint32_t k = 0; k < depth; ++k) {
+      const double left = a.words[row * depth + k], *right = b.words + k * n;
+      for (uint32_t column = 0; column < n; ++column)
+        sums[column] = multiply_add(left, right[column], sums[column]);
+    }
+    for (uint32_t column = 0; column < n; ++column) sums[column] = canonical(sums[column]);
+  }
+  d.write(warp, how.fd);
   return op + 1;
 }
 
@@ -296,9 +368,9 @@ bool wmma_multiply(Lowering& l) {
       !registers(l, operands[2], false, &how.fb) || !registers(l, operands[3], false, &how.fc)) {
     return false;
   }
-  l.emit(how.a == Element::F64 ? &run_wmma<double>
-         : is_integer(how.a)   ? &run_wmma<int64_t>
-                               : &run_wmma<float>)
+  l.emit(how.a == Element::F64 ? &run_wmma_double
+         : is_integer(how.a)   ? &run_wmma_integer
+                               : &run_wmma_float)
       .data = l.own(how);
   return true;
 }
