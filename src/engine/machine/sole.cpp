@@ -22,8 +22,7 @@ SoleGrid::SoleGrid(const Worker& worker, bool alone) noexcept {
   is_sole_ = others == 0 && alone;
   if (is_sole_) {
     sole.worker.store(&worker);
-    std::atomic_thread_fence(
-        std::memory_order_seq_cst);  // a thread that saw no sole worker has been counted
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // those that saw none are counted
   } else if (sole.worker.load() != nullptr) {
     // A child of fork() may have to register again. If the system has no such barrier, no thread
     // has begun a change.

@@ -211,8 +211,7 @@ bool Warp::pick() {
     for (size_t i = 0; i < splits.size(); ++i) {
       Split& s = splits[i];
       if (s.wait != Wait::Sync || (s.sync_mask & alive & ~waiting) != 0) continue;
-      if (best == splits.size())
-        met_with = brought;  // before these splits overwrite `brought` one after the other
+      if (best == splits.size()) met_with = brought;  // before these splits overwrite it
       s.wait = Wait::None;
       s.pass = true;
       best = i;
@@ -487,8 +486,8 @@ const Op* Warp::fault(const Op* op, int code, uint32_t lane, const std::string& 
   if (block->grid->sink) [[unlikely]]
     deliver_fault(*this, op, code, lane, what);
   event = Event::Fault;
-  splits.push_back(
-      {op, mask, frame, Wait::None, 0, 0, 0, false});  // so that its frames are found and released
+  // So that its frames are found and released.
+  splits.push_back({op, mask, frame, Wait::None, 0, 0, 0, false});
   block->grid->report(code, what);
   return nullptr;
 }
