@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the lanes of a warp multiply matrices together? (PTX ISA 9.7.14) Fragments are spread over
-// the lanes as the manual draws them: with g = lane / 4 and t = lane % 4, a register of E elements
-// holds those at k = t * E + e.
+// How do the lanes of a warp multiply matrices? (PTX ISA 9.7.14) Fragments are spread over the
+// lanes as in the manual: with g = lane / 4 and t = lane % 4, a register of E elements holds those
+// at k = t * E + e.
 #include <bit>
 
 #include "engine/decode/lanes.h"
@@ -25,10 +25,10 @@ struct Multiply {
       d_slots[kMostRegisters];
 };
 
-// Elements of a register.
+// Elements per register.
 uint32_t elements_of(Element type) { return type == Element::F64 ? 1 : 32 / bits_of(type); }
 
-// Word is the register's type, T what is summed.
+// Word is the register type, T the type of the sums.
 template <class Word, class T>
 void gather(Warp& warp, const Multiply& how, T (&a)[16][kMostK], T (&b)[kMostK][8]) {
   const uint32_t e_count = elements_of(how.a);
@@ -58,8 +58,8 @@ void gather(Warp& warp, const Multiply& how, T (&a)[16][kMostK], T (&b)[kMostK][
   }
 }
 
-// The registers of a shape fill what the product reads of these arrays, which the decoder has
-// checked; to fill all of them would cost more than the product.
+// The registers of a shape fill the parts of these arrays that the product reads, which the decoder
+// has checked. Filling all of the arrays would cost more than the product.
 // NOLINTBEGIN(clang-analyzer-core.uninitialized.Assign,clang-analyzer-core.CallAndMessage)
 template <class T>
 void multiply(const Multiply& how, const T (&a)[16][kMostK], const T (&b)[kMostK][8],
@@ -110,7 +110,7 @@ const Op* run_multiply_float(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// f16 and bf16 into f32, 16 rows: the shapes that matter.
+// f16 and bf16 into f32, 16 rows: the shapes that matter most.
 template <auto kMultiply>
 const Op* run_multiply_small(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
@@ -207,7 +207,7 @@ void describe_matrix(Meanings& to) {
 bool matrix_multiply(Lowering& l) {
   const auto& modifiers = l.ins().modifiers;
   Multiply how;
-  const size_t kind = l.has("kind::f8f6f4") ? 1 : 0;  // before the shape, or behind .row.col
+  const size_t kind = l.has("kind::f8f6f4") ? 1 : 0;  // before the shape, or after .row.col
   std::string_view shape = modifiers[modifiers[2].starts_with("kind") ? 3 : 2];
   how.m = shape.substr(0, 3) == "m16" ? 16 : 8;
   how.k = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a warpgroup multiply matrices? (PTX ISA 9.7.15) Warp w of the group owns rows 16w to 16w
-// + 15 of the 64: each warp computes its own part when it issues the instruction, and fence, commit
-// and wait have nothing left to do.
+// + 15 of the 64. Each warp computes its own part when it issues the instruction, so fence, commit
+// and wait have nothing to do.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,11 +36,11 @@ struct Product {
   std::vector<uint32_t> d_slots;
 };
 
-// A matrix in shared memory, as its descriptor says. (PTX ISA 9.7.15.5)
+// A matrix in shared memory, as described by its descriptor. (PTX ISA 9.7.15.5)
 struct Matrix {
   uint64_t start, leading, stride;
   Swizzle swizzle;
-  uint32_t span;  // bytes of a row of the layout
+  uint32_t span;  // bytes per row of the layout
 
   explicit Matrix(uint64_t descriptor)
       : start((descriptor & 0x3fff) << 4),
@@ -52,13 +52,13 @@ struct Matrix {
     span = swizzle == Swizzle::None ? 16 : swizzle_span(swizzle);
   }
 
-  // 16 bytes of row `mn`, from byte `k_bytes` on.
+  // 16 bytes of row `mn`, starting at byte `k_bytes`.
   uint64_t along_k(uint32_t mn, uint32_t k_bytes) const {
     const uint64_t row = start + mn / 8 * stride + mn % 8 * uint64_t{span};
     return swizzle == Swizzle::None ? row + k_bytes / 16 * leading
                                     : swizzled(swizzle, row + k_bytes);
   }
-  // 8 elements of 2 bytes at `k`, from `mn` on.
+  // 8 elements of 2 bytes at `k`, starting at `mn`.
   uint64_t along_mn(uint32_t mn, uint32_t k) const {
     if (swizzle == Swizzle::None) return start + mn / 8 * stride + k / 8 * leading + k % 8 * 16;
     const uint64_t slab = mn * 2 / span * leading, inside = mn * 2 % span;
@@ -73,8 +73,8 @@ const std::byte* chunk_at(Warp& warp, const Op* op, uint64_t address, bool watch
   return locate_at(warp, op, 0, ptx::Space::Shared, address, 16, 1, Access::Read);
 }
 
-// The elements of `count` rows from `first` on; put(mn - first, k, value). False: a fault was
-// reported.
+// Reads the elements of `count` rows starting at `first`, and calls put(mn - first, k, value).
+// Returns false if a fault was reported.
 template <class T, class Put>
 bool fetch(Warp& warp, const Op* op, const Matrix& matrix, Element type, bool along_mn,
            uint32_t first, uint32_t count, uint32_t k_count, Put put) {
@@ -107,14 +107,14 @@ bool fetch(Warp& warp, const Op* op, const Matrix& matrix, Element type, bool al
   return true;
 }
 
-// Where register r of a lane lies in the warp's 16 rows of d.
+// The place of register r of a lane in the warp's 16 rows of d.
 template <class Body>
 void for_each_result(const Product& how, Body body) {
-  const uint32_t each = how.small_d ? 2 : 1;  // elements of a register
+  const uint32_t each = how.small_d ? 2 : 1;  // elements per register
   for (uint32_t r = 0; r < how.d_slots.size(); ++r) {
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
       const uint32_t first =
-          r * each;  // of the lane's elements: two columns of a row, then two of row + 8
+          r * each;  // among the lane's elements: two columns of a row, then two of row + 8
       body(r, lane, lane / 4 + first / 2 % 2 * 8, first / 4 * 8 + lane % 4 * 2 + first % 2);
     }
   }
@@ -176,8 +176,8 @@ const Op* run_product(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Product& how = *static_cast<const Product*>(op->data);
   watch_async(warp, op, AsyncStep::Issue, 0, AsyncKind::Matrix);
-  // A pointer: what each thread has of a library is found with no way to fail, and this is much
-  // (threads.cpp).
+  // A pointer keeps thread-local memory small (pool.cpp): allocating it cannot report failure, and
+  // this is large.
   thread_local std::unique_ptr<Scratch<T>> kept;
   if (!kept) kept = std::make_unique<Scratch<T>>();
   Scratch<T>& s = *kept;
@@ -277,7 +277,8 @@ bool warpgroup_multiply(Lowering& l) {
   if (!lane_value(l, operands[2], ptx::Type::b64, &how.b_descriptor) ||
       !l.predicate(operands[3], &how.accumulate))
     return false;
-  // Floats: two scales; 16-bit ones: transposes, of a only where a is in shared memory.
+  // Floats have two scales; 16-bit floats also have transposes, for a only if it is in shared
+  // memory.
   std::vector<int64_t> rest;
   const bool scaled = !is_integer(how.a);
   for (size_t i = 4; i < operands.size(); ++i) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do wmma.load, wmma.mma and wmma.store run? (PTX ISA 9.7.14.4) How a fragment is stored
-// in registers is up to them: element e of lane l is number l * E + e of the matrix,
-// row by row, where a lane has E of them. Fragments of f16 that are larger than that hold each
-// element twice, as nvcc declares them.
+// How do wmma.load, wmma.mma and wmma.store run? (PTX ISA 9.7.14.4) They may choose how registers
+// hold a fragment: element e of lane l is element l * E + e of the matrix, row by row, if a lane
+// has E elements. Larger fragments of f16 hold each element twice, as nvcc declares them.
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -36,7 +35,7 @@ bool extent_of(std::string_view shape, MatrixShape* out) {
   return part == 3 && out->m <= kMostSide && out->n <= kMostSide && out->k <= kMostDepth;
 }
 
-// One fragment: a matrix of rows x columns, or what a lane holds of it.
+// One fragment: a matrix of rows x columns, or the part of it that a lane holds.
 struct Fragment {
   uint32_t rows = 0, columns = 0, bits = 32;
   uint32_t count = 0;  // registers
@@ -46,7 +45,7 @@ struct Fragment {
   uint32_t in_register() const { return bits >= 32 ? 1 : 32 / bits; }
 };
 
-// The word that holds element e of a lane, and where in it.
+// The register that holds element e of a lane, and the place in it.
 template <class Body>
 void for_each_element(const Fragment& f, Body body) {
   const uint32_t each = f.per_lane(), in_register = f.in_register();
@@ -61,12 +60,12 @@ void for_each_element(const Fragment& f, Body body) {
 struct Transfer {
   Fragment fragment;
   AddressOperand memory;
-  LaneValue stride;  // elements
+  LaneValue stride;  // in elements
   bool has_stride = false, column_major = false, load = true;
 };
 
-// One element between memory and the registers of a lane. A sub-byte element lies in the bits of a
-// byte.
+// Moves one element between memory and the registers of a lane. A sub-byte element is some of the
+// bits of a byte.
 void move_element(Warp& warp, const Transfer& how, std::byte* memory, uint64_t index, uint32_t lane,
                   uint32_t slot, uint32_t place, uint32_t copies) {
   const uint32_t bits = how.fragment.bits;
@@ -112,7 +111,7 @@ const Op* run_transfer(Warp& warp, const Op* op) {
       locate_at(warp, op, first, how.memory.space, how.memory.of(warp, first),
                 static_cast<uint32_t>(bytes), align, how.load ? Access::Read : Access::Write);
   if (!memory) return nullptr;
-  for (uint64_t i = 0; i < lines; ++i) {  // and not what lies between the lines
+  for (uint64_t i = 0; i < lines; ++i) {  // but not the memory between the lines
     watch_lane(
         warp, op, first, how.memory.space, how.memory.of(warp, first) + i * stride * f.bits / 8,
         static_cast<uint32_t>(line * f.bits / 8), how.load ? Access::Read : Access::Write, false);
@@ -144,8 +143,8 @@ T value_of(Warp& warp, const Fragment& f, Element type, uint32_t lane, uint32_t 
   }
 }
 
-// The layout of fragments is opaque in PTX and fixed on the GPU: through plain matrices the product
-// is written once for all shapes, and each layout is a function of its own.
+// PTX leaves the layout of fragments open, and a GPU has a fixed one. With plain matrices the
+// product is written once for all shapes, and each layout has its own function.
 template <class T>
 const Op* run_wmma(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
@@ -204,8 +203,8 @@ const Op* run_wmma(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// The registers of a fragment: as many as its elements need, or, for f16, as nvcc declares, twice
-// as many and more.
+// The registers of a fragment: as many as its elements need or, for f16, twice as many or more, as
+// nvcc declares.
 bool registers(Lowering& l, const ptx::Operand& operand, bool write, Fragment* f) {
   const bool is_vector = operand.kind == ptx::OperandKind::Vector;
   const size_t count = is_vector ? operand.elements.size() : 1;
@@ -269,7 +268,7 @@ bool wmma_transfer(Lowering& l) {
 
 bool wmma_multiply(Lowering& l) {
   const auto& modifiers = l.ins().modifiers;
-  size_t at = 1;  // .mma and, of .b1, .xor.popc stand before the shape
+  size_t at = 1;  // .mma, and .xor.popc for .b1, come before the shape
   while (at < modifiers.size() && modifiers[at][0] != 'm') ++at;
   WmmaMultiply how;
   if (at == modifiers.size() || !extent_of(modifiers[at], &how.extent))
