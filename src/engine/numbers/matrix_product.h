@@ -7,7 +7,7 @@
 
 namespace kiln::engine {
 
-// The registers of the lanes, as the manual lays fragments out.
+// The registers of the lanes, with fragments laid out as in the manual.
 struct SmallProduct {
   const uint32_t* a[4];
   const uint32_t* b[2];
@@ -15,11 +15,11 @@ struct SmallProduct {
   float* d[4];
 };
 
-// K is 8 or 16. Sums by fused multiply-adds in the order of k; a NaN is the hardware's.
+// K is 8 or 16. Sums with fused multiply-adds in the order of k; a NaN has the bits of the CPU.
 void multiply_f16(const SmallProduct& product, uint32_t k);
 void multiply_bf16(const SmallProduct& product, uint32_t k);
 
-// The eight rows of 8 x 16 bits at `rows` as the lanes of ldmatrix have them.
+// The eight rows of 8 x 16 bits at `rows`, as ldmatrix distributes them to lanes.
 void load_rows(const std::byte* const* rows, bool transposed, uint32_t* lanes);
 
 }  // namespace kiln::engine
