@@ -17,8 +17,7 @@ struct Environment {
       0;  // KILN_ENGINE_MEMORY_MB: for registers and local memory; 0: half of the machine's memory
   bool fill_with_zeros =
       false;  // KILN_ENGINE_FILL=zero: shared and local memory start as zeros instead of junk
-  uint64_t schedule =
-      0;  // KILN_ENGINE_SCHEDULE: each number gives another order of blocks and warps
+  uint64_t schedule = 0;  // KILN_ENGINE_SCHEDULE: each number is another order of blocks and warps
   std::string_view accesses;            // KILN_ENGINE_ACCESSES: a file for the access trace
   uint64_t accesses_limit = 1'000'000;  // KILN_ENGINE_ACCESSES_LIMIT: lines in it
   std::string_view lines;               // KILN_ENGINE_LINES: a file for counts per source line

@@ -50,8 +50,7 @@ WatchedTurn::~WatchedTurn() {
 }
 
 Sink* host_sink() {
-  // Caches that the sink exists: Device::watched() checks a flag each time, which is much for a
-  // short call.
+  // Remembers that watched() was called: its call_once() is too expensive for short calls.
   static std::atomic<bool> asked{false};
   Device& device = state().device;
   if (!asked.load(std::memory_order_acquire)) {

@@ -162,8 +162,7 @@ bool step_block(const Block& block, Frame& frame, uint64_t x) {
   for (const Worker::BlockRise& rise : rises.subspan(1)) {
     Affine& value = *reinterpret_cast<Affine*>(registers + rise.offset);
     lanes |= static_cast<uint32_t>(value.state) & static_cast<uint32_t>(AffineState::Lanes);
-    if (rise.check)
-      all_small &= is_small(value);  // small before and after, so it did not wrap around
+    if (rise.check) all_small &= is_small(value);  // small before and after, so it did not wrap
     value.base += rise.by;
     value.state = AffineState::Steps;
     if (rise.check) all_small &= is_small(value);
@@ -366,8 +365,7 @@ bool NextBlocks::step() {
   if (!can_ || block.x + 1 == grid.grid_dim.x || !block.worker->has_next(grid, block)) return false;
   Frame& frame = *warp_.kernel_frame;
   if (!step_block(block, frame, block.x + 1)) {
-    frame.served_block =
-        ~uint64_t{0};  // some values are already those of the next block: all Ops must run
+    frame.served_block = ~uint64_t{0};  // all Ops must run: some values are the next block's
     return can_ = false;
   }
   block.worker->take_next();

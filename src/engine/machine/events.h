@@ -24,12 +24,11 @@ namespace kiln::engine {
 enum EventBit : uint32_t {
   kAccessEvents = 1,
   kInstructionEvents = 2,
-  kValueEvents = 4,     // what strong loads and atomics read
-  kSyncEvents = 8,      // barriers, `*.sync` instructions, lanes that end
-  kControlEvents = 16,  // branches, calls, returns
-  kStretchEvents = 32,  // instructions, counted per stretch
-  kVariableEvents =
-      64,  // faults: accesses outside the shared variable from which their address was computed
+  kValueEvents = 4,        // what strong loads and atomics read
+  kSyncEvents = 8,         // barriers, `*.sync` instructions, lanes that end
+  kControlEvents = 16,     // branches, calls, returns
+  kStretchEvents = 32,     // instructions, counted per stretch
+  kVariableEvents = 64,    // faults: accesses outside the shared variable of their address
   kGroupedAccesses = 128,  // an AccessEvent may stand for several (AccessEvent::repeats)
   kFenceEvents = 256,
   kAsyncEvents = 512,
@@ -175,14 +174,12 @@ enum class SyncKind : uint8_t {
 struct SyncEvent {
   Actor by;  // without a program if nobody arrives: the barrier completes
   SyncKind kind = SyncKind::Block;
-  uint32_t id =
-      0;  // of a block's barrier; or the site at which others wait for lanes that are elsewhere
+  uint32_t id = 0;        // of a block's barrier; or the site that waits for lanes elsewhere
   uint32_t expected = 0;  // threads at a block's barrier, 0: all; members of a warp's, as a mask
   bool waits = true;      // false: arrives and continues
   bool completed = false;
   bool aligned = false;  // the program promises that all lanes of the warp are at it
-  uint32_t phase =
-      0;  // of a cluster's barrier: at which lanes arrived, or for which they have waited
+  uint32_t phase = 0;    // of a cluster's barrier: the one arrived at, or waited for
   Strength strength = Strength::AcquireRelease;
   // For a shuffle: the lane that each lane reads; -1: none, the lane keeps its own value.
   const int8_t* sources = nullptr;

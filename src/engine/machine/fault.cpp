@@ -79,8 +79,7 @@ std::string nearest_text(const Warp& warp, uint64_t address, uint32_t bytes, Acc
 }  // namespace
 
 std::string demangled(const std::string& name) {
-  if (name.rfind("_Z", 0) != 0)
-    return name;  // otherwise a C function `f` would be demangled as the type float
+  if (name.rfind("_Z", 0) != 0) return name;  // otherwise a C function `f` would read as `float`
   int status = 0;
   char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
   std::string out = status == 0 && text ? text : name;

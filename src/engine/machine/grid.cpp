@@ -47,16 +47,14 @@ std::byte* Worker::junk(uint32_t bytes) {
 
 void Worker::drop_all() noexcept {
   for (auto& block : active_) {
-    if (block && block->cluster)
-      block->cluster->ended.clear();  // otherwise each would keep the other alive
+    if (block && block->cluster) block->cluster->ended.clear();  // else each keeps the other alive
   }
   active_.clear();
   spare_blocks_.clear();
   pools_.clear();
   last_pool_ = 0;
   while (Frame* first = made_) {
-    first->previous_made =
-        nullptr;  // nothing precedes the first frame, but the analyser does not know this
+    first->previous_made = nullptr;  // nothing precedes the first; the analyser does not know it
     destroy(first);
   }
 }
@@ -374,7 +372,7 @@ void Worker::run_to_the_end(Grid& grid) {
   }
   for (auto& block : active_) {
     block->abandon();
-    if (block->cluster) block->cluster->ended.clear();  // otherwise each would keep the other alive
+    if (block->cluster) block->cluster->ended.clear();  // else each keeps the other alive
   }
   active_.clear();
 }

@@ -22,7 +22,8 @@ SoleGrid::SoleGrid(const Worker& worker, bool alone) noexcept {
   is_sole_ = others == 0 && alone;
   if (is_sole_) {
     sole.worker.store(&worker);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // those that saw none are counted
+    // A grid that saw no worker has been counted by now, so SoleChange::begin() sees it.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
   } else if (sole.worker.load() != nullptr) {
     // A child of fork() may have to register again. If the system has no such barrier, no thread
     // has begun a change.

@@ -42,10 +42,9 @@ struct alignas(64) Frame {
   uint32_t served_warp = 0;
   // It has the values of the first warp of this block; all warps of the block have ended.
   uint64_t begun_block = ~uint64_t{0};
-  uint64_t stepped_block =
-      ~uint64_t{0};            // the block that got its values from those of the previous block
-  uint64_t bytes = 0;          // of the whole frame
-  Frame* next_free = nullptr;  // in the worker's list for this program
+  uint64_t stepped_block = ~uint64_t{0};  // the block whose values came from the previous one
+  uint64_t bytes = 0;                     // of the whole frame
+  Frame* next_free = nullptr;             // in the worker's list for this program
   Frame* next_made = nullptr;  // in the list of all frames that the worker has made, which finds
                                // what is left of an aborted launch
   Frame* previous_made = nullptr;
@@ -101,9 +100,8 @@ struct Warp {
   uint32_t carry = 0;  // condition code of each lane
   uint32_t index = 0;
   uint64_t current_penalty = 0;
-  bool pass_sync = false;  // the split has waited for its members and may pass
-  bool moved =
-      false;  // since run() was called, something happened other than waits without success
+  bool pass_sync = false;      // the split has waited for its members and may pass
+  bool moved = false;          // since run() was called, more happened than unsuccessful waits
   uint64_t looked_at = 0;      // `steps` at the last wait without success
   const Op* resume = nullptr;  // where the picked split continues, or the whole warp at a barrier
   // The lowest Op after it at which another split is due for its turn; null: none.
@@ -117,9 +115,8 @@ struct Warp {
   uint64_t steps = 0;
   std::vector<std::byte> local;  // one lane after the other, and a few bytes after the last
   uint32_t local_stride = 0;
-  uint32_t local_limit = 0;  // declared by the functions of this warp; the memory may be larger
-  uint32_t cluster_parity =
-      0;  // by lane: the phase of the cluster's barrier at which the lane arrived
+  uint32_t local_limit = 0;     // declared by the functions of this warp; the memory may be larger
+  uint32_t cluster_parity = 0;  // by lane: the phase of the cluster's barrier at which it arrived
   std::vector<AsyncCopy> copies;               // begun, not committed
   std::vector<std::vector<AsyncCopy>> groups;  // committed, oldest first
   Brought brought, met_with;  // `brought` by lanes that wait; `met_with`: by those that met last

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are powers of two, logarithms and sines of a float computed? In f64, to 44 bits, and rounded
-// once. Only additions and multiplications are used, so the compiler turns a loop over lanes into
-// vector code, and every CPU gives the same bits.
+// once. Only basic arithmetic is used, so the compiler turns a loop over lanes into vector code,
+// and every CPU gives the same bits.
 #pragma once
 
 #include <bit>
@@ -21,8 +21,8 @@ namespace kiln::engine {
 #endif
 }
 
-// (2^r - 1) / r between -1/2 and 1/2, from the last term to the first: a polynomial through the
-// zeros of a Chebyshev polynomial.
+// (2^r - 1) / r between -1/2 and 1/2, from the last term to the first: interpolated at the zeros of
+// a Chebyshev polynomial.
 constexpr double kPowerTerms[] = {0x1.b63880a30e9ffp-24, 0x1.63d136366db24p-20,
                                   0x1.ffcb9515a8016p-17, 0x1.4308ac85aa947p-13,
                                   0x1.5d87fe86fe88ep-10, 0x1.3b2ab7181b755p-7,

@@ -15,7 +15,7 @@ struct SmallProduct {
   float* d[4];
 };
 
-// K is 8 or 16. Sums with fused multiply-adds in the order of k; a NaN has the bits of the CPU.
+// K is 8 or 16. Sums with fused multiply-adds in the order of k; a NaN has the bits of a GPU's.
 void multiply_f16(const SmallProduct& product, uint32_t k);
 void multiply_bf16(const SmallProduct& product, uint32_t k);
 

@@ -130,8 +130,7 @@ struct Touched {
   // and returns which lanes are in range; the others keep their own value. `reads` are the value,
   // the distance and the clamp; `writes` are the result and whether the lane was in range.
   uint32_t (*sources)(uint32_t by, uint32_t clamp, uint8_t* from) = nullptr;
-  Vote vote =
-      Vote::None;  // `reads` are the votes, `writes` is the result, which is the same for all lanes
+  Vote vote = Vote::None;  // `reads` are the votes, `writes` is the result, one for all lanes
 };
 
 // Meaning::lanes of a handler that accepts any mix of lanes and scalars: bit k of Op::x means that

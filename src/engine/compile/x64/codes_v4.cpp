@@ -34,7 +34,7 @@ constexpr How or_of_word(How how, uint8_t opcode) {
   how.extra = opcode;
   return how;
 }
-// Narrows lanes and stores them.
+// Narrows lanes, into a register or memory.
 constexpr How cut(uint32_t id, uint8_t opcode) {
   return never_folds(rm(id, 2, 2, opcode, Form::Mr));
 }

@@ -88,8 +88,7 @@ bool compare_set_pair(Lowering& l) {
   if (!l.dest(l.operand(0), 4, false, &d)) return false;
   Op& op = l.emit(l.type() == ptx::Type::f16x2 ? &run_compare_set_pair<Half>
                                                : &run_compare_set_pair<Bf16>);
-  op.x =
-      l.other_type() == ptx::Type::u32 || l.other_type() == ptx::Type::s32;  // the result is a mask
+  op.x = l.other_type() == ptx::Type::u32 || l.other_type() == ptx::Type::s32;  // a mask
   op.a = a;
   op.b = b;
   op.d = d.offset;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do atomic operations and fences run? (PTX ISA 9.7.13.4 to 9.7.13.7) Other threads of the host
-// run other blocks, so each lane uses atomics of the host, one lane after the other. If no other
-// thread runs anything, a load and a store are enough (sole.h).
+// run other blocks, so each lane is a compare-and-swap loop with the host's atomics, one lane after
+// the other. If no other thread runs anything, a load and a store are enough (sole.h).
 #include <atomic>
 #include <bit>
 #include <cstring>

@@ -181,9 +181,8 @@ bool lower(Lowering& l, Verb verb, uint32_t parts) {
   for (auto [name, order] : kOrders) {
     if (l.has(name)) how.order = order;
   }
-  const bool compares =
-      how.verb ==
-      Verb::Set;  // it has no result type, so the first type is that of the first operand
+  // Set has no result type: its first type is that of the first operand.
+  const bool compares = how.verb == Verb::Set;
   how.signed_d = modifiers[0] == "s32";
   how.signed_a = modifiers[compares ? 0 : 1] == "s32";
   how.signed_b = modifiers[compares ? 1 : 2] == "s32";
