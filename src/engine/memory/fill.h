@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do shared and local memory contain before a kernel writes them? On a GPU, whatever the last
-// block left there. Zeros would hide that a kernel does not write before it reads, so it is junk
-// here, the same in every run.
+// block left there. Zeros would hide that a kernel reads memory before it writes it, so it is
+// junk here, the same in every run.
 #pragma once
 
 #include <cstddef>

@@ -48,7 +48,7 @@ enum class Does : uint8_t {
   Whole,      // f32 to an integer; Op::imm holds WideParts
   Remainder,  // of 32-bit integers
   MulHigh,    // the upper half of the product of 32-bit integers
-  PopCount,   // this and the next two: of 32 bits
+  PopCount,   // this and the next two work on 32 bits
   LeadingZeros,
   ReverseBits,
   Dot4,  // the sum of c and the products of bytes; Op::imm: bit 0: a is signed, bit 1: b is signed
