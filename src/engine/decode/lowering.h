@@ -153,7 +153,8 @@ class Lowering {
   void announce_store(const Op& op, uint32_t bytes, Source from, uint32_t value_bytes) {
     announce(op, AccessKind::Store, bytes, false, from, value_bytes);
   }
-  // For a strong load or an atomic, afterwards: the value that it read.
+  // The value that a strong load or an atomic has read (call it afterwards), or that a store will
+  // write (call it before).
   void announce_value(uint32_t offset, uint32_t bytes, bool scalar, uint32_t element = 0);
 
   // `.param` variables of this function and of its calls, one lane after the other.

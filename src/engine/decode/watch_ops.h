@@ -26,7 +26,7 @@ const Op* run_instruction_event(Warp& warp, const Op* op);
 // The same for the `imm` instructions of a stretch.
 const Op* run_stretch_event(Warp& warp, const Op* op);
 
-// a: the lanes of the result; x: bytes of each; y: it is a scalar.
+// a: the lanes of the value; x: bytes of each; y: it is a scalar.
 const Op* run_value_event(Warp& warp, const Op* op);
 
 // Runs the next `imm` Ops for the lanes whose predicate `a` holds (x: does not hold). Each of them

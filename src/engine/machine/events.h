@@ -24,7 +24,7 @@ namespace kiln::engine {
 enum EventBit : uint32_t {
   kAccessEvents = 1,
   kInstructionEvents = 2,
-  kValueEvents = 4,        // what strong loads and atomics read
+  kValueEvents = 4,        // what strong loads and atomics read, and stores write
   kSyncEvents = 8,         // barriers, `*.sync` instructions, lanes that end
   kControlEvents = 16,     // branches, calls, returns
   kStretchEvents = 32,     // instructions, counted per stretch
