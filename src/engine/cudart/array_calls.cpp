@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are CUDA arrays, texture objects and surface objects made, filled and found?
+// How are CUDA arrays, texture objects and surface objects created, filled and found?
 #include <fmt/format.h>
 
 #include <cstring>
@@ -139,7 +139,7 @@ int array_to_array(Array* to, size_t to_x, size_t to_y, Array* from, size_t from
   return array_copy({}, to, to_x, to_y, nullptr, 0, from, from_x, from_y, nullptr, 0, width, height,
                     kind);
 }
-// A run of bytes through the rows of an array. Null: the error is this thread's last one.
+// A run of bytes through the rows of an array. Null: the error is the last one of this thread.
 std::byte* flat_array(Array* array, size_t x, size_t y, size_t bytes) {
   if (!is_array(array)) {
     fail(kInvalidResourceHandle, "this is not a live array");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does what a stream is asked to do become a graph?
+// How does the work of a stream become a graph?
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ int begin_capture_to_graph(Stream* stream, Graph* graph, Node* const* before, co
   return begin(stream, std::move(borrowed), {before, before + count}, mode, true);
 }
 
-// Every stream that joined must have been waited for by the origin.
+// Every stream that joined must have been joined back into the origin.
 bool joined(const Capture& capture) {
   std::set<const Node*> seen;
   std::vector<const Node*> next(capture.origin->tail.begin(), capture.origin->tail.end());
@@ -119,7 +119,7 @@ int capture_info(Stream* handle, int* status, unsigned long long* id, Graph** gr
   if (count) *count = stream->tail.size();
   return kSuccess;
 }
-// flags: 0 adds to what the next work depends on, 1 replaces it.
+// flags: 0 adds to the dependencies of the next work, 1 replaces them.
 int update_dependencies(Stream* handle, Node** nodes, const EdgeData*, size_t count,
                         unsigned flags) {
   std::lock_guard lock(handles().mutex);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the copies and fills of the CUDA runtime become work? All are copies of three dimensions,
+// How do the copies and fills of the CUDA runtime become work? All are three-dimensional copies,
 // some of them flat.
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ Copy3D rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size
   copy.kind = kind;
   return copy;
 }
-// A wrong pointer is reported by the call itself, also when the copy is for later.
+// The call itself reports an invalid pointer, even if the copy runs later.
 int copy_in(const void* stream, const Copy3D& copy) {
   if (int code = check_copy(copy)) {
     watch_copy(copy, stream, false, code);
@@ -123,7 +123,7 @@ int symbol_memory(const void* symbol, size_t bytes, size_t offset, std::byte** a
   }
   return kSuccess;
 }
-// A copy that goes past its variable is reported to the watchers, like one past its memory.
+// A copy past the end of its variable is reported to watchers, like one past the end of its memory.
 int refuse_copy(const Copy3D& copy, const void* variable, const void* stream, int code) {
   if (variable) watch_copy(copy, stream, false, code);
   return code;

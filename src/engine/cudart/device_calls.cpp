@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the virtual device say about itself?
+// What does the virtual device report about itself?
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -154,7 +154,7 @@ int get_attribute(int* value, int attribute, int device) {
   if (!value) return fail(kInvalidValue, "the output pointer for the attribute is null");
   if (attribute < 1 || attribute > 200)
     return fail(kInvalidValue, fmt::format("unknown device attribute {}", attribute));
-  *value = 0;  // a feature the virtual device has not
+  *value = 0;  // a feature that the virtual device lacks
   for (const AttributeRow& row : kAttributes) {
     if (row.number == attribute)
       *value = static_cast<int>(std::min<int64_t>(row.value(device_properties()), 0x7fffffff));
@@ -172,7 +172,7 @@ int synchronize() {
   return kSuccess;
 }
 int nothing() { return kSuccess; }
-// The fault of an earlier kernel is over with the context that it belonged to.
+// The fault of an earlier kernel goes away with its context.
 int reset() {
   synchronize();
   forget_fault();
@@ -209,8 +209,8 @@ int device_by_bus_id(int* device, const char* text) {
 }
 
 // cudaLimit: stack of a thread, printf buffer, heap of device malloc, depth and launches of nested
-// kernels, L2 fetch granularity, persisting L2 bytes. Kept, so that a program reads what it set;
-// none of them limits the engine.
+// kernels, L2 fetch granularity, persisting L2 bytes. Stored so that a program reads back what it
+// set; none of them limits the engine.
 std::atomic<size_t> g_limits[] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0};
 int set_limit(int limit, size_t value) {
   if (limit < 0 || limit >= static_cast<int>(std::size(g_limits)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which functions of the driver does the runtime's query find? Those that programs cannot get
-// elsewhere: tensor maps.
+// elsewhere: for tensor maps.
 #include <cstring>
 
 #include "engine/cudart/runtime.h"

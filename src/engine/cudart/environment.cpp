@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did the environment ask of the engine?
+// What do the environment variables ask of the engine?
 #include "engine/cudart/environment.h"
 
 #include <unistd.h>
@@ -24,7 +24,8 @@ uint64_t compile_after(std::string_view asked) {
 
 }  // namespace
 
-// One walk over all variables: every launch asks, and each getenv() would be a walk of its own.
+// One pass over all variables: every launch reads them, and each getenv() would be a pass of its
+// own.
 Environment environment() {
   Environment out;
   for (char** at = environ; at && *at; ++at) {

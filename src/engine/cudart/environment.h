@@ -10,30 +10,30 @@
 namespace kiln::engine {
 
 struct Environment {
-  uint32_t threads = 0;  // KILN_ENGINE_THREADS: how many threads run blocks; 0: one per core
+  uint32_t threads = 0;  // KILN_ENGINE_THREADS: threads that run blocks; 0: one per core
   uint64_t step_limit =
-      0;  // KILN_ENGINE_STEP_LIMIT: instructions a warp may run in loops; 0: no limit
+      0;  // KILN_ENGINE_STEP_LIMIT: instructions that a warp may run in loops; 0: no limit
   uint64_t memory_mb =
-      0;  // KILN_ENGINE_MEMORY_MB: for registers and local memory; 0: half of the machine's
+      0;  // KILN_ENGINE_MEMORY_MB: for registers and local memory; 0: half of the machine's memory
   bool fill_with_zeros =
-      false;  // KILN_ENGINE_FILL=zero: shared and local memory begin as zeros, not as junk
-  uint64_t schedule = 0;  // KILN_ENGINE_SCHEDULE: another order of blocks and warps for each number
+      false;  // KILN_ENGINE_FILL=zero: shared and local memory start as zeros instead of junk
+  uint64_t schedule = 0;  // KILN_ENGINE_SCHEDULE: each number is another order of blocks and warps
   std::string_view accesses;            // KILN_ENGINE_ACCESSES: a file for the access trace
-  uint64_t accesses_limit = 1'000'000;  // KILN_ENGINE_ACCESSES_LIMIT: lines of it
-  std::string_view lines;               // KILN_ENGINE_LINES: a file for the counts of source lines
-  std::string_view counters;            // KILN_ENGINE_COUNTERS: a file for the counters of launches
-  std::string_view caches;   // KILN_ENGINE_CACHES: of the GPU they are for, "132:52428800"
-  bool fidelity = false;     // KILN_ENGINE_FIDELITY=1: exact, approximate instructions
+  uint64_t accesses_limit = 1'000'000;  // KILN_ENGINE_ACCESSES_LIMIT: lines in it
+  std::string_view lines;               // KILN_ENGINE_LINES: a file for counts per source line
+  std::string_view counters;            // KILN_ENGINE_COUNTERS: a file for counters per launch
+  std::string_view caches;   // KILN_ENGINE_CACHES: of the GPU to count for, "132:52428800"
+  bool fidelity = false;     // KILN_ENGINE_FIDELITY=1: counts exact and approximate instructions
   std::string_view level;    // KILN_ENGINE_LEVEL: x86-64-v3, x86-64-v4 or baseline; empty: the best
   std::string_view compile;  // KILN_ENGINE_COMPILE: "0" never, "always", "alone", others: if hot
-  std::string_view sanitize;         // KILN_SANITIZE: checks, separated by commas
-  std::string_view sanitize_folder;  // KILN_SANITIZE_FOLDER: gets a file of each process
+  std::string_view sanitize;         // KILN_SANITIZE: checks, comma-separated
+  std::string_view sanitize_folder;  // KILN_SANITIZE_FOLDER: for one file per process
 };
 
-// Read anew each time: a test or a program may change them.
+// Read again each time, because a test or a program may change them.
 Environment environment();
 
-// The same as a launch takes it.
+// The settings of a launch.
 Settings settings();
 
 }  // namespace kiln::engine

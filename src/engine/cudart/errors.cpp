@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do errors read, where does a kernel's fault appear, and what does cudaGetLastError answer?
+// How are errors described, when is a kernel's fault reported, and what does cudaGetLastError
+// return?
 #include <fmt/format.h>
 
 #include <atomic>
@@ -30,7 +31,7 @@ DeviceFault& device_fault() {
   return *kept;
 }
 
-// What the terminal has been shown.
+// What has been printed to the terminal.
 struct Told {
   std::mutex mutex;
   std::set<std::string> lines;
@@ -63,7 +64,7 @@ void forget_fault() {
 
 namespace {
 
-// Launches by <<<>>> have no result to look at, and many programs ask only the call that waits.
+// Launches by <<<>>> return no result, and many programs check only the call that waits.
 bool ended_by_refusal(int* code) noexcept {
   const ThreadErrors& errors = thread_errors();
   if (!errors.refused) return false;

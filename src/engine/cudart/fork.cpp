@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order does a fork take the engine's locks? The order in which calls take them: whoever
-// holds one of them only waits for such that come later in this list.
+// In which order does a fork take the engine's locks? In the order in which calls take them: a
+// thread that holds one of them only waits for locks later in this list.
 #include "engine/cudart/fork.h"
 
 #include <pthread.h>

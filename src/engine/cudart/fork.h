@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which locks of the engine does a fork take? (What for: memory/fork.h.)
+// Which locks of the engine does a fork take? (memory/fork.h explains why.)
 #pragma once
 
 #include "engine/memory/fork.h"
 
 namespace kiln::engine {
 
-// From now on forks are prepared. Called when the engine's state is made.
+// Registers the fork handlers. Called when the engine's state is created.
 void watch_forks();
-// Takes all locks and gives them back, so that all that they belong to is made.
+// Takes and releases all locks, so that everything that they belong to is created.
 void rehearse_fork();
 
-// Each next to the lock that it takes. fork.cpp has their order.
+// Each is next to the lock that it takes. fork.cpp has their order.
 void fork_handles(ForkPhase phase);
 void fork_state(ForkPhase phase);
 void fork_arrays(ForkPhase phase);

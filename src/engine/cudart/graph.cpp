@@ -65,7 +65,7 @@ std::vector<Node*> launch_order(const Graph& graph) {
 
 namespace {
 
-// What one launch of a graph has to say of its nodes.
+// Reports the nodes of one launch of a graph.
 class GraphReporter {
  public:
   GraphReporter(const std::vector<Node*>& order, const void* stream)

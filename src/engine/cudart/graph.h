@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a graph of work, and the copy of it that can be launched?
+// What is a graph of work, and its copy that can be launched?
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@ namespace kiln::engine {
 struct Node {
   Graph* graph = nullptr;
   Work work;
-  std::vector<Node*> before;  // what it depends on
-  bool enabled = true;        // of an executable graph
+  std::vector<Node*> before;  // its dependencies
+  bool enabled = true;        // for a node of an executable graph
 };
 
 struct Graph {
@@ -29,14 +29,14 @@ struct Graph {
   void remove(Node* node);
 };
 
-// The same graph again; `made_from` tells for each node of the original which is its copy.
+// A copy of the graph. `copies` maps each original node to its copy.
 std::unique_ptr<Graph> clone(const Graph& graph, std::map<const Node*, Node*>* copies);
-// An order in which every node comes after what it depends on; empty when there is a cycle.
+// An order in which every node comes after its dependencies; empty if there is a cycle.
 std::vector<Node*> launch_order(const Graph& graph);
 
 struct Executable {
   std::unique_ptr<Graph> graph;
-  std::map<const Node*, Node*> node_of;  // from the nodes of the graph that it was made from
+  std::map<const Node*, Node*> node_of;  // by node of the graph from which it was made
   std::vector<Node*> order;
   unsigned long long flags = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the calls about whole graphs do: make, ask, copy, instantiate, update, launch?
+// What do the calls about whole graphs do: create, query, copy, instantiate, update, launch?
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ int find_in_clone(Node** out, Node* original, Graph* copy) {
   return fail(kInvalidValue, "the clone has no such node");
 }
 
-// The convention of all lists here: with a null array the count is the answer.
+// The convention of all lists here: with a null array, the call returns the count.
 int give(const std::vector<Node*>& from, Node** nodes, size_t* count) {
   if (!count) return fail(kInvalidValue, "the output pointer for the count is null");
   if (!nodes) {
@@ -193,7 +193,7 @@ int update_failed(UpdateResult* result, int why, Node* node) {
   return fail(kGraphExecUpdateFailure,
               "cudaGraphExecUpdate: the graph differs in structure from the instantiated one");
 }
-// Nodes correspond by the order in which they were added.
+// Nodes correspond in the order in which they were added.
 int exec_update(Executable* executable, Graph* graph, UpdateResult* result) {
   std::lock_guard lock(handles().mutex);
   if (!is_executable(executable)) return bad_executable();
@@ -254,7 +254,7 @@ int debug_dot(Graph* graph, const char* path, unsigned) {
                                 : fail(kUnknown, fmt::format("cannot write {}", path));
 }
 
-// cudaGraphMemAttributeType: used and reserved bytes, now and at most.
+// cudaGraphMemAttributeType: used and reserved bytes, current and maximum.
 int graph_memory(int, int attribute, void* value) {
   if (!value || attribute < 0 || attribute > 3)
     return fail(kInvalidValue, "unknown graph memory attribute");

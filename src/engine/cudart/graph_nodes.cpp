@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the nodes of a graph made, asked and changed, in the graph and in what was instantiated
-// from it?
+// How are the nodes of a graph created, queried and changed, in the graph and in what was
+// instantiated from it?
 #include <fmt/format.h>
 
 #include "engine/cudart/runtime.h"

@@ -9,7 +9,7 @@
 namespace kiln::engine {
 namespace {
 
-// Under `watching`. An event for which there is no memory is lost, and not the program.
+// Requires `watching`. If there is no memory, events are lost, but the program continues.
 void deliver_pending(Device& device, Sink& sink) noexcept {
   std::vector<std::function<void(Sink&)>> events;
   {
@@ -27,7 +27,7 @@ bool has_pending(Device& device) {
   return !device.pending.empty();
 }
 
-// Whoever holds `watching` gives it back here: what came while it held it was left to it.
+// Releases `watching`. Events that arrived while it was held were left to the holder.
 void end_turn(Device& device, Sink& sink) {
   for (;;) {
     deliver_pending(device, sink);
@@ -50,7 +50,7 @@ WatchedTurn::~WatchedTurn() {
 }
 
 Sink* host_sink() {
-  // Device::watched() asks each time whether it has asked: much for a call that does little.
+  // Remembers that watched() was called: its call_once() is too expensive for short calls.
   static std::atomic<bool> asked{false};
   Device& device = state().device;
   if (!asked.load(std::memory_order_acquire)) {

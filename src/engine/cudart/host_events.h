@@ -10,8 +10,8 @@
 
 namespace kiln::engine {
 
-// A launch's hold of a sink that cannot merge. What other threads did meanwhile is delivered when
-// it ends: they must not wait for it, for its kernel may wait for them.
+// Holds a sink that cannot merge for one launch, and delivers the events of other threads when the
+// launch ends. Those threads do not wait for it, because its kernel may wait for them.
 class WatchedTurn {
  public:
   WatchedTurn(Device& device, Sink* sink);
@@ -21,19 +21,19 @@ class WatchedTurn {
 
  private:
   Device& device_;
-  Sink* sink_;  // null: nobody watches, or it can merge
+  Sink* sink_;  // null: not watched, or the sink can merge
 };
 
-// Who watches the calls of this process' host; null: nobody.
+// The sink for calls of the host in this process; null: none.
 Sink* host_sink();
 void deliver_host(Sink& sink, HostEvent event);
 
-// 0: the default stream, 1: the one that each thread has, else Stream::id.
+// 0: the default stream; 1: the per-thread default stream; otherwise Stream::id.
 uint64_t stream_number(const void* handle);
-// Of the calling thread.
+// The number of the calling thread.
 uint32_t host_thread();
 
-// Builds the event only where somebody wants it.
+// Builds the event only if somebody wants it.
 template <class Fill>
 void watch_host(HostKind kind, const void* stream, Fill fill) {
   Sink* sink = host_sink();
@@ -50,7 +50,7 @@ inline void watch_host(HostKind kind, const void* stream) {
 
 void watch_allocation(const char* call, const void* at, uint64_t bytes, AllocationKind memory,
                       const void* stream, bool waits, bool registered = false);
-// Before the memory goes. `code`: the call is refused.
+// Called before the memory is freed. `code`: the call is refused.
 void watch_free(const char* call, const void* at, uint64_t bytes, const void* stream, bool waits,
                 int code, bool registered = false);
 }  // namespace kiln::engine

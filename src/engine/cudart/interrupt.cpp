@@ -36,7 +36,7 @@ Function* in_process(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-// Under watch_mutex. False: Python's handler is not there.
+// Requires watch_mutex. Returns false if there is no handler of Python.
 bool install() {
   if (watchers++ > 0) return true;
   struct sigaction current;
@@ -52,10 +52,10 @@ bool install() {
   return false;
 }
 
-// Under watch_mutex.
+// Requires watch_mutex.
 void uninstall() {
   struct sigaction current;
-  // Whoever has put in a handler of his own meanwhile keeps it.
+  // A handler that was installed in the meantime stays.
   if (sigaction(SIGINT, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) &&
       current.sa_sigaction == &on_interrupt) {
     sigaction(SIGINT, &handler_before, nullptr);
@@ -81,8 +81,8 @@ void fork_interrupts(ForkPhase phase) {
 
 bool InterruptWatch::raised() {
   if (state_.load(std::memory_order_acquire) == kNew) {
-    // Before the lock: the search waits for whoever loads a library, and that may wait for a fork
-    // (fork.h).
+    // Before locking: the lookup waits for threads that load a library, and these may wait for a
+    // fork (fork.h).
     const bool python = in_process<int()>("PyErr_CheckSignals") != nullptr;
     std::lock_guard lock(watch_mutex);
     if (state_.load() == kNew) {
@@ -102,9 +102,9 @@ bool python_will_raise() {
   auto* interrupt = in_process<void()>("PyErr_SetInterrupt");
   if (!ensure || !release || !check || !clear || !interrupt) return false;
   const int state = ensure();
-  // Does the handler raise here? Then it will again, as soon as the call has returned to the
-  // interpreter. An exception of C++ instead would reach Python as a RuntimeError, and
-  // KeyboardInterrupt would come some statement later.
+  // Does the handler raise here? Then it will again as soon as the call has returned to the
+  // interpreter. A C++ exception would reach Python as a RuntimeError, and KeyboardInterrupt would
+  // follow some statements later.
   const bool raises = check() != 0;
   if (raises) {
     clear();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does Ctrl-C stop a kernel in a Python process? Python's own handler only takes a note and
-// raises KeyboardInterrupt when the interpreter runs on, which a kernel that does not end would
-// never let it do.
+// How does Ctrl-C stop a kernel in a Python process? Python's own handler only sets a flag, and the
+// interpreter raises KeyboardInterrupt when it continues, which never happens if a kernel does not
+// end.
 //
-// While a launch lasts longer than a moment, SIGINT goes through a handler here that counts and
-// calls Python's. A program without Python has its own disposition, by default to end; nothing is
-// changed there.
+// While a launch takes longer than a moment, SIGINT goes to a handler here that counts and calls
+// Python's. A program without Python keeps its own disposition, by default to end.
 #pragma once
 
 #include <atomic>
@@ -15,14 +14,14 @@
 
 namespace kiln::engine {
 
-// One for each launch. Thread-safe.
+// One per launch. Thread-safe.
 class InterruptWatch : public StopSignal {
  public:
   InterruptWatch() = default;
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
   ~InterruptWatch() override;
-  // Begins to watch at the first call. True: SIGINT came since.
+  // Starts to watch at the first call. Returns true if SIGINT has arrived since.
   bool raised() override;
 
  private:
@@ -31,8 +30,8 @@ class InterruptWatch : public StopSignal {
   uint64_t seen_ = 0;
 };
 
-// After an interrupt, on the thread that launched: true when Python will raise at the next
-// instruction it runs, as its main thread does with the handler that raises KeyboardInterrupt.
+// For the launching thread after an interrupt. Returns true if Python will raise at its next
+// instruction, as its main thread does with the handler that raises KeyboardInterrupt.
 bool python_will_raise();
 
 }  // namespace kiln::engine

@@ -27,7 +27,7 @@ LaunchOutcome refuse(const Program& program, int code, std::string why) {
   return {code, fmt::format("cannot launch {}: {}", demangled(program.name), why), false};
 }
 
-// A wrong shape is an invalid value, as CUDA 13 says; older ones say invalid configuration.
+// An invalid shape is an invalid value in CUDA 13; older versions report an invalid configuration.
 LaunchOutcome check_configuration(const Program& program, const KilnEngineLaunch& launch,
                                   uint64_t shared_bytes, uint64_t shared_limit) {
   const KilnDim3 &g = launch.grid, &b = launch.block;
@@ -134,24 +134,24 @@ namespace {
   event.cooperative = grid.cooperative;
   event.stream = stream_number(launch.stream);
   event.thread = host_thread();
-  // The stub that stands for the kernel lies in the library that has its code.
+  // The stub that stands for the kernel is in the library that contains its code.
   Dl_info found{};
   if (launch.host_function && dladdr(launch.host_function, &found) && found.dli_fname)
     event.file = found.dli_fname;
   sink.on(event);
 }
 
-// What the decoder has to put in for these events.
+// The events for which the decoder must insert Ops.
 uint8_t decoded_events(Kernel& kernel, uint32_t wanted) {
-  // Groups of what the engine does at once leave no Op of their own.
+  // Only event Ops report the groups of operations that the engine completes at once.
   if (wanted & kAsyncEvents) wanted |= kSyncEvents;
   const uint32_t decoded = wanted & kDecodedEvents;
-  // A kernel without variables in shared memory has none that it could leave.
+  // A kernel without variables in shared memory cannot access past one.
   const bool by_name = decoded == kVariableEvents && kernel.any() && kernel.static_shared_bytes();
   return static_cast<uint8_t>(decoded == kVariableEvents && !by_name ? 0 : decoded);
 }
 
-// As cudaLaunchKernel does: the caller's variables may change once it returns.
+// As cudaLaunchKernel does, because the caller's variables may change when it returns.
 void copy_parameters(const Program& program, void* const* arguments, Grid& grid) {
   grid.parameter_lines.resize(program.parameter_bytes / sizeof(Grid::ParameterLine) + 1);
   for (size_t i = 0; i < program.parameter_places.size(); ++i) {
@@ -160,8 +160,8 @@ void copy_parameters(const Program& program, void* const* arguments, Grid& grid)
   }
 }
 
-// Shared memory: the kernel's own, what the launch asked for, and what cooperative groups keep
-// behind it (%reserved_smem_offset), which leaves the others where they are.
+// Shared memory: the kernel's own, what the launch asked for, and after these what cooperative
+// groups reserve (%reserved_smem_offset), so that the others stay where they are.
 void lay_out_shared(const Program& program, uint64_t static_bytes, uint64_t dynamic_bytes,
                     Grid& grid) {
   grid.dynamic_shared_bytes = dynamic_bytes;
@@ -180,7 +180,7 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   const WatchedTurn turn(device, sink);
   const KilnDim3& dim = launch.block;
   const uint8_t events = decoded_events(kernel, wanted);
-  // Of a short kernel all warps run at once if each is a row, as if rows were narrower.
+  // In a short kernel all warps run at once if each is a row, as if rows were narrower.
   const bool rows_are_warps =
       dim.x == kWarpSize && dim.y > 1 && events == 0 && kernel.runs_straight();
   const bool fill_warps = !rows_are_warps && (dim.x % kWarpSize == 0 || (dim.y == 1 && dim.z == 1));
@@ -193,7 +193,7 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   const uint64_t align = kernel.image().dynamic_shared_alignment();
   const uint64_t static_shared = kernel.static_shared_bytes();
   uint64_t static_bytes = (static_shared + align - 1) / align * align;
-  // The alignment is not the user's: only what was asked for counts against the limit.
+  // Padding for alignment does not count against the limit.
   LaunchOutcome refused = check_configuration(
       program, launch, static_shared + launch.dynamic_shared_bytes, shared_limit);
   if (refused.code) return refused;
@@ -247,7 +247,7 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   if (begin_ns)
     launch_ended(begin_ns, launch, demangled(program.name).c_str(), grid.shared_bytes,
                  grid.fault_code);
-  if (grid.interrupted.load() && python_will_raise()) return {};  // what was computed is never seen
+  if (grid.interrupted.load() && python_will_raise()) return {};  // nothing can observe the results
   if (grid.fault_code)
     return {grid.fault_code, std::move(grid.fault_text), !grid.interrupted.load()};
   return {};

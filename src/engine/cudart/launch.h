@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does it take to launch a kernel? Checks of the configuration, the parameter block, then
-// run_grid().
+// What does a launch of a kernel do? It checks the configuration, fills the parameter block, and
+// calls run_grid().
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ namespace kiln::engine {
 
 struct LaunchOutcome {
   int code = 0;      // cudaError_t
-  std::string text;  // empty where there was no memory for one
-  bool ran = false;  // the kernel may have begun; else it was refused
+  std::string text;  // empty if there was no memory for it
+  bool ran = false;  // the kernel may have begun; otherwise it was refused
 };
 
-// `shared_limit`: static and dynamic together. `for_rows` false: runs the variant that fits every
-// block, whatever the block is.
+// `shared_limit`: for static and dynamic memory together. `for_rows` false: runs the variant that
+// works for blocks of any shape.
 LaunchOutcome launch_kernel(Device& device, Kernel& kernel, uint64_t shared_limit,
                             const KilnEngineLaunch& launch, bool for_rows = true);
 
-// Blocks of a kernel that fit on a multiprocessor together.
+// How many blocks of a kernel fit on a multiprocessor together.
 uint32_t resident_blocks(uint64_t static_shared_bytes, uint32_t threads,
                          uint64_t dynamic_shared_bytes);
 

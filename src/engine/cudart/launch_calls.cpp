@@ -23,7 +23,7 @@ int launch(const void* function, KilnDim3 grid, KilnDim3 block, void** arguments
   what.arguments = arguments;
   what.dynamic_shared_bytes = shared;
   what.stream = stream;
-  what.check_memory = 1;  // a program's kernels may touch what cudaMalloc gave
+  what.check_memory = 1;  // a program's kernels may access what cudaMalloc returned
   return launch_in_stream(what);
 }
 
@@ -71,7 +71,7 @@ int set_attribute(const void* function, int attribute, int value) {
   if (!found) return code;
   if (attribute < kMaxDynamicShared || attribute > kClusterPolicy)
     return fail(kInvalidValue, fmt::format("function attribute {} cannot be set", attribute));
-  if (attribute != kMaxDynamicShared) {  // hints: kept, so that a program reads what it set
+  if (attribute != kMaxDynamicShared) {  // hints, stored so that a program reads back what it set
     if (attribute == kCarveout && (value < -1 || value > 100))
       return fail(kInvalidValue, fmt::format("a carveout of {} is not between -1 and 100", value));
     if (attribute == kCarveout) found->carveout = value;
@@ -102,8 +102,7 @@ int get_attributes(FunctionAttributes* out, const void* function) {
   out->max_threads =
       static_cast<int>(bound ? std::min(bound, kMaxThreadsPerBlock) : kMaxThreadsPerBlock);
   out->registers = 32;
-  // As on a GPU: of the PTX that was taken, and of what the device runs when it has compiled that
-  // PTX.
+  // As on a GPU: of the PTX that was chosen, and of the code that the device compiles from it.
   out->ptx_version = static_cast<int>(found->image->arch);
   out->binary_version = static_cast<int>(kDeviceArch);
   out->max_dynamic_shared = static_cast<int>(found->shared_limit() - found->static_shared_bytes());
@@ -145,7 +144,7 @@ int available_dynamic_shared(size_t* bytes, const void* function, int blocks, in
                : 0;
   return kSuccess;
 }
-constexpr unsigned kMostClusterBlocks = 8;  // what every sm_90 can do
+constexpr unsigned kMostClusterBlocks = 8;  // every sm_90 supports this
 int cluster_size(int* blocks, const void* function, const LaunchConfig*) {
   int code = 0;
   if (!find(function, &code)) return code;
@@ -194,7 +193,7 @@ int parameter_info(const void* function, size_t index, size_t* offset, size_t* b
   if (bytes) *bytes = places[index].bytes;
   return kSuccess;
 }
-// A function handle is the host's address of the kernel.
+// A function handle is the host address of the kernel.
 int func_by_symbol(const void** out, const void* function) {
   int code = 0;
   if (!find(function, &code)) return code;

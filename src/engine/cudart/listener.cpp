@@ -29,7 +29,8 @@ int64_t monotonic_ns() {
 }  // namespace
 
 void listen_to_launches(KilnLaunchListener function, void* user) {
-  // Kept forever: another thread may be about to call the one before. A process has a handful.
+  // Never freed, because another thread may be about to call the previous one. There are only a few
+  // per process.
   static std::vector<std::unique_ptr<Listener>>* all = new std::vector<std::unique_ptr<Listener>>;
   const std::lock_guard lock(listener_mutex);
   if (!function) {

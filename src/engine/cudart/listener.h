@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who wants to hear of launches? A profiler; nobody else pays for it.
+// Who is notified of launches? A profiler; it costs nothing if there is none.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace kiln::engine {
 
-// Null: nobody.
+// Null: stop listening.
 void listen_to_launches(KilnLaunchListener listener, void* user);
 
-// 0 when nobody listens.
+// Returns 0 if there is no listener.
 int64_t launch_begins();
 void launch_ended(int64_t begin_ns, const KilnEngineLaunch& launch, const char* kernel,
                   uint64_t shared_bytes, int code);

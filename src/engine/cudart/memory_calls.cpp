@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do cudaMalloc and similar calls run on the engine? Device memory is host memory that the
-// engine knows.
+// engine keeps track of.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@
 namespace kiln::engine {
 namespace {
 
-constexpr uint64_t kMemoryBytes = uint64_t{80} << 30;  // what cudaMemGetInfo tells
+constexpr uint64_t kMemoryBytes = uint64_t{80} << 30;  // reported by cudaMemGetInfo
 constexpr uint64_t kPitchAlignment = 512;
 
 int allocate(const char* what, void** out, size_t bytes, AllocationKind kind,
@@ -43,7 +43,7 @@ int release(const char* what, void* at, const void* stream = nullptr, bool waits
   }
   if (known && known->begin == reinterpret_cast<uint64_t>(at)) {
     watch_free(what, at, known->bytes, stream, waits, kSuccess);
-    if (known->name == kGraphMemory) return kSuccess;  // it goes with its graph
+    if (known->name == kGraphMemory) return kSuccess;  // freed with its graph
     if (state().device.heap.release(at)) return kSuccess;
   }
   watch_free(what, at, 0, stream, waits, kInvalidValue);
@@ -163,8 +163,8 @@ int pool_destroy(MemoryPool* pool) {
   delete pool;
   return kSuccess;
 }
-// cudaMemPoolAttr: 1 to 3 are ints, the rest 64 bits; 4 the release threshold, 5 and 7 the current
-// bytes.
+// cudaMemPoolAttr: 1 to 3 are ints, the others have 64 bits; 4 is the release threshold, 5 and 7
+// are the current bytes.
 int pool_set_attribute(MemoryPool* pool, int attribute, const void* value) {
   if (!is_pool(pool)) return bad_pool();
   if (!value || attribute < 1 || attribute > 8)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a function of the CUDA runtime found by its name?
+// How is a function of the CUDA runtime found by name?
 #include "engine/cudart/runtime.h"
 
 #include <string_view>
@@ -27,8 +27,7 @@ std::unordered_map<std::string_view, void*> make_table() {
 void* runtime_function(const char* name) {
   static const auto* table = new std::unordered_map<std::string_view, void*>(make_table());
   std::string_view wanted = name;
-  // The default stream of a thread is a stream like any other here: work is done when a call
-  // returns.
+  // A thread's default stream is a stream like any other here: work is done when a call returns.
   for (std::string_view suffix : {"_ptsz", "_ptds"}) {
     if (wanted.size() > suffix.size() && wanted.substr(wanted.size() - suffix.size()) == suffix)
       wanted.remove_suffix(suffix.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions of the CUDA runtime does the engine have, and what stands around each of them?
-// Lists of names, one a file; the ABI is that of CUDA 13.
+// Which functions of the CUDA runtime does the engine have, and what wraps each of them? Lists of
+// names, one per file; the ABI is that of CUDA 13.
 #pragma once
 
 #include <exception>
@@ -28,20 +28,20 @@ std::span<const RuntimeFunction> runtime_launch();
 std::span<const RuntimeFunction> runtime_driver();
 std::span<const RuntimeFunction> runtime_errors();
 
-// What a call does when a kernel of the program has faulted and it has not been reported yet.
+// What a call does if a kernel of the program has faulted and the fault has not been reported.
 enum class After {
-  Told,   // as a call that waits for the device: it reports the fault
-  Waits,  // the same, and it reports a launch that could not begin and that nobody has asked about
-  Skipped,  // as asynchronous work behind the fault: it succeeds and nothing happens
-  Normal    // it needs no device
+  Told,   // like a call that waits for the device: reports the fault
+  Waits,  // the same, and also reports a launch that could not begin if nothing has asked about it
+  Skipped,  // like asynchronous work after the fault: succeeds and does nothing
+  Normal    // needs no device
 };
-// True: the call is over, with `code`.
+// Returns true if the call is over, with `code`.
 bool ended_by_fault(After after, int* code) noexcept;
-// The reason for a code that a runtime call returns, once, for whoever reads the terminal.
+// Prints the reason for a code that a runtime call returns to the terminal, once.
 void tell(int code);
 int fail_for_exception(const std::exception& error) noexcept;
 
-// Nothing is thrown into the program, and every call meets the fault of an earlier kernel.
+// No exception reaches the program, and every call sees the fault of an earlier kernel.
 template <After after, class Signature, Signature function>
 struct Guarded;
 template <After after, class... Arguments, int (*function)(Arguments...)>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are images, kernels and variables found, each made ready when it is first used?
+// How are images, kernels and variables found, and prepared when they are first used?
 #include "engine/cudart/state.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ ThreadErrors& thread_errors() {
 
 namespace {
 
-// What there is no memory for is lost, and not the program.
+// If there is no memory, the event is lost, but the program continues.
 void watch_failure(int code, const std::string& message) noexcept {
   if (code == kNotReady) return;
   try {
@@ -72,7 +72,7 @@ void fork_heap(ForkPhase phase) { state().device.heap.at_fork(phase); }
 void fork_budget(ForkPhase phase) {
   if (phase != ForkPhase::Child) return;
   state().device.budget->forget();
-  // Of launches and calls that the child does not have.
+  // Held by launches and calls of threads that the child does not have.
   new (&state().device.watching) std::mutex;
   new (&state().device.pending_mutex) std::mutex;
   state().device.pending.clear();
@@ -87,8 +87,8 @@ void load_image(RegisteredImage& registered) {
     registered.load_error = format(texts.error());
     return;
   }
-  // The newest that the virtual device can run; else the oldest of those that are too new, which
-  // the engine reads all the same.
+  // The newest text that the virtual device can run; otherwise the oldest of those that are too
+  // new, which the engine reads anyway.
   const binary::PtxText* best = nullptr;
   for (const binary::PtxText& text : *texts) {
     bool fits = text.arch <= kDeviceArch;
@@ -112,7 +112,7 @@ void load_image(RegisteredImage& registered) {
   }
   registered.image = std::move(image);
   registered.arch = best->arch;
-  // The host reads a managed variable through a pointer of its own.
+  // The host accesses a managed variable through its own pointer.
   for (const auto& pending : registered.variables) {
     if (!(pending.flags & KILN_VARIABLE_MANAGED)) continue;
     if (const auto* memory = registered.image->variable(pending.name))
@@ -134,7 +134,7 @@ Image* loaded(RegisteredImage& registered, int* code, std::string* text) {
 
 namespace {
 
-// Under the image's mutex.
+// Requires the image's mutex.
 void resolve(RegisteredFunction& function) {
   RegisteredImage& of = *function.image;
   if (!of.image && of.load_code == 0) load_image(of);
@@ -231,7 +231,7 @@ int launch_or_throw(const KilnEngineLaunch& launch) {
     thread_errors().refused_message = text;
   }
   if (!function) return fail(code, std::move(text));
-  if (deferred && kept_fault()) return kSuccess;  // behind a fault nothing runs
+  if (deferred && kept_fault()) return kSuccess;  // nothing runs after a fault
   LaunchOutcome outcome =
       launch_kernel(state().device, *function->kernel, function->shared_limit(), launch);
   if (outcome.code && outcome.ran && deferred) {
@@ -249,9 +249,9 @@ int launch_now(const KilnEngineLaunch& launch) {
   try {
     return launch_or_throw(launch);
   } catch (const std::bad_alloc&) {
-    // A GPU does not run out of memory here, so many a program asks only the calls that wait: for
-    // it the launch is lost as one that faults, and no later call hands out memory that no kernel
-    // has written.
+    // A GPU does not run out of memory here, so many programs check only the calls that wait. So
+    // the launch counts as one that faults, and no later call returns memory that no kernel has
+    // written.
     if (!(launch.flags & KILN_LAUNCH_DEFERRED)) return fail_without_memory(kMemoryAllocation);
     keep_fault(kMemoryAllocation, {});
     return kSuccess;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the calls about streams and events do? Work is finished when its call returns, so order
-// is kept by itself; events tell real times.
+// What do the calls about streams and events do? Work is finished when its call returns, so it is
+// always in order; events measure real time.
 #include <atomic>
 #include <chrono>
 
@@ -35,7 +35,7 @@ int stream_create_with_flags(Stream** out, unsigned flags) {
                    : create_stream(out, flags, 0);
 }
 int stream_create_with_priority(Stream** out, unsigned flags, int priority) {
-  constexpr int kGreatest = -5;  // as cudaDeviceGetStreamPriorityRange says
+  constexpr int kGreatest = -5;  // as cudaDeviceGetStreamPriorityRange reports
   return create_stream(out, flags, priority > 0 ? 0 : priority < kGreatest ? kGreatest : priority);
 }
 int stream_destroy(Stream* stream) {
@@ -92,7 +92,7 @@ int stream_get_device(Stream* stream, int* device) {
   *device = 0;
   return kSuccess;
 }
-// Access policies of the L2 cache and the like are hints.
+// Access policies of the L2 cache and similar attributes are hints.
 int stream_set_attribute(Stream* stream, int, const void*) {
   return stream_of(stream) ? kSuccess : bad_stream();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does work reach a stream, and a capture?
+// How does work get into a stream, and into a capture?
 #include "engine/cudart/streams.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ int submit(const void* handle, Work work) {
       try {
         stream->tail = {stream->capture->graph->add(std::move(work), stream->tail)};
       } catch (const std::bad_alloc&) {
-        stream->capture->invalid = true;  // else its graph would run without this
+        stream->capture->invalid = true;  // otherwise its graph would run without this work
         throw;
       }
       return kSuccess;

@@ -6,8 +6,7 @@
 
 namespace kiln::engine {
 
-// Made when first asked for, and anew in the child of a fork, which has none of its parent's
-// threads.
+// Created when first needed, and again in the child of a fork, which has no threads of its parent.
 Pool* process_pool();
 
 }  // namespace kiln::engine

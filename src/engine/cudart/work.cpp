@@ -121,7 +121,7 @@ struct Perform {
     return call_host([&] { call.function(call.argument); });
   }
   int operator()(const RecordWork& work) const {
-    std::lock_guard lock(handles().mutex);  // another thread may ask for its time
+    std::lock_guard lock(handles().mutex);  // another thread may read its time
     work.event->recorded = true;
     work.event->at = std::chrono::steady_clock::now();
     watch_event(HostKind::EventRecord, stream, *work.event);
@@ -148,8 +148,8 @@ struct Perform {
 
 std::atomic<bool> g_serves_ops{false};
 
-// A device pointer must be inside one allocation of the engine, to its last byte; where ops are
-// served, inside what the process has mapped.
+// A device pointer must be inside one allocation of the engine, up to its last byte; if ops are
+// served, inside memory that the process has mapped.
 int check_device(const char* what, const void* at, size_t bytes, bool write) {
   uint64_t address = reinterpret_cast<uint64_t>(at);
   auto allocation = state().device.heap.find(address);
@@ -172,7 +172,7 @@ struct Side {
   const PitchedPointer& pointer;
 };
 
-// The size of one step in x: elements where an array takes part, else bytes.
+// The size of one step in x: an element if an array takes part, otherwise a byte.
 uint32_t step_bytes(const Copy3D& copy) {
   if (copy.from_array) return copy.from_array->element_bytes;
   return copy.to_array ? copy.to_array->element_bytes : 1;
@@ -238,7 +238,7 @@ int check_copy(const Copy3D& copy) {
 
 void watch_copy(const Copy3D& copy, const void* stream, bool waits, int code) {
   watch_host(HostKind::Copy, stream, [&](HostEvent& event) {
-    const uint32_t step = code ? 1 : step_bytes(copy);  // an array that is refused may be none
+    const uint32_t step = code ? 1 : step_bytes(copy);  // a refused array may not exist
     const auto rows = [&](const Side& side) -> Rows {
       if (code) return {reinterpret_cast<uint64_t>(side.pointer.at), side.pointer.pitch, 0};
       const uint64_t pitch = side.array ? side.array->row_bytes() : side.pointer.pitch;

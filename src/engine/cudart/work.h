@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can a stream be asked to do? Each kind of work as data, so that it can run now or become a
-// node of a graph.
+// What work can be put into a stream? Each kind is data, so that it can run now or become a node of
+// a graph.
 #pragma once
 
 #include <cxxabi.h>
@@ -19,14 +19,14 @@ namespace kiln::engine {
 struct CudaEvent;
 struct Graph;
 
-// A kernel with copies of its arguments: who asked for it may have gone when it runs.
+// A kernel with copies of its arguments, because the caller may be gone when it runs.
 struct KernelWork {
   const void* function = nullptr;
   KilnDim3 grid{1, 1, 1}, block{1, 1, 1}, cluster{0, 0, 0};
   uint64_t shared_bytes = 0;
   uint32_t flags = 0;  // KILN_LAUNCH_*
   std::vector<std::vector<std::byte>> values;
-  std::vector<void*> pointers;  // to the values, as a launch takes them
+  std::vector<void*> pointers;  // to the values, as a launch expects them
 
   KernelWork() = default;
   KernelWork(const KernelWork& other) { *this = other; }
@@ -40,7 +40,7 @@ struct RecordWork {
 struct WaitWork {
   CudaEvent* event;
 };
-// The address is given when the node is made and stays; copies of the graph share the memory.
+// The address is assigned when the node is created and stays; copies of the graph share the memory.
 struct AllocateWork {
   AllocationNode node;
   std::shared_ptr<void> memory;
@@ -60,12 +60,12 @@ NodeType type_of(const Work& work);
 
 constexpr const char* kGraphMemory = "memory of a graph";
 int make_allocate_work(const AllocationNode& node, AllocateWork* out);
-// The kernel's arguments copied; an error when the kernel is unknown or cannot run here.
+// Copies the kernel's arguments. Fails if the kernel is unknown or cannot run here.
 int make_kernel_work(const KilnEngineLaunch& launch, KernelWork* out);
 
-// A function of the program in a stream. What it throws becomes a fault of the device, as a
-// kernel's: the exception cannot reach the program, for on a GPU another thread would have called
-// the function.
+// Calls a function of the program in a stream. An exception becomes a fault of the device, like a
+// kernel's, and does not reach the program, because on a GPU another thread would have called the
+// function.
 int fail_for_host_function(const char* what) noexcept;
 template <class Function>
 int call_host(Function function) {
@@ -91,19 +91,19 @@ inline Copy3D flat(void* to, const void* from, size_t bytes, int kind) {
   return copy;
 }
 
-// Runs it to its end. A fault of a kernel is kept for the next call that waits.
+// Runs the work to its end. The fault of a kernel is kept for the next call that waits.
 int perform(const Work& work, const void* stream);
-// `waits`: the call returns when it is done, on a GPU too.
+// `waits`: on a GPU, too, the call returns only when it is done.
 int perform_copy(const Copy3D& copy, const void* stream = nullptr, bool waits = true);
 int perform_fill(const Fill& fill, const void* stream = nullptr, bool waits = true);
-// To who watches; `code`: it was refused.
+// Report to watchers. `code`: the call was refused.
 void watch_copy(const Copy3D& copy, const void* stream, bool waits, int code);
 void watch_fill(const Fill& fill, const void* stream, bool waits, int code);
-// From now on the process' own memory is device memory to copies and fills too: an op's CPU
-// tensors.
+// From now on copies and fills treat all memory of the process as device memory, for the CPU
+// tensors of ops.
 void serve_ops();
-// Are the pointers and sizes of a copy or a fill right? Asked before anything is copied, also while
-// a graph is built.
+// Check the pointers and sizes of a copy or fill, before anything is copied and also while a graph
+// is built.
 int check_copy(const Copy3D& copy);
 int check_fill(const Fill& fill);
 

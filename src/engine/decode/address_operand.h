@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does an instruction with several addresses keep them? Each as where its base lies, and an
-// offset; read lane by lane.
+// How does an instruction with several addresses store them? As the place of the base and an offset
+// for each; they are read lane by lane.
 #pragma once
 
 #include "engine/decode/lowering.h"
@@ -44,7 +44,7 @@ inline bool address_operand(Lowering& l, const ptx::Operand& operand, ptx::Space
   uint32_t base_bytes = 8;
   out->space = space;
   if (operand.base_is_register) {
-    // Registers kept as base and step are asked for as lanes: these instructions are rare.
+    // Registers stored as base and step are read as lanes: these instructions are rare.
     ptx::Operand reg;
     reg.kind = ptx::OperandKind::Register;
     reg.reg = operand.reg;

@@ -9,9 +9,9 @@
 namespace kiln::engine {
 namespace {
 
-// A warp that takes the first branch as a whole runs them for nothing.
+// A warp that takes the first branch as a whole runs these for nothing.
 constexpr uint32_t kMostBetween = 16;
-// Each is looked for in the whole function.
+// Each pair is checked against the whole function.
 constexpr uint32_t kMostPairs = 64;
 
 constexpr std::string_view kOr = "or.pred";
@@ -22,7 +22,7 @@ class Joiner {
       : body_(body), code_(body.instructions), matches_(matches) {}
 
   void run() {
-    if (!body_.branch_targets.empty()) return;  // who knows who jumps where
+    if (!body_.branch_targets.empty()) return;  // any label may be a target
     is_label_.assign(code_.size() + 1, false);
     for (const auto& [name, at] : body_.labels) is_label_[at] = true;
     for (uint32_t first = 0; first < code_.size() && looked_at_ < kMostPairs; ++first) {
@@ -32,7 +32,7 @@ class Joiner {
   }
 
  private:
-  // Where it leads to, if it is a branch ahead.
+  // The target, if it is a forward branch.
   std::optional<uint32_t> target_of(uint32_t index) const {
     const ptx::Instruction& ins = code_[index];
     if (!is_branch(index) || !ins.modifiers.empty() || ins.guard == ptx::kNoRegister ||
@@ -46,7 +46,8 @@ class Joiner {
   const ptx::Form& form(uint32_t index) const { return ptx::forms()[matches_[index].form]; }
   bool is_branch(uint32_t index) const { return form(index).has(ptx::kGuarded); }
 
-  // It writes a register from others, whatever lanes run. (The carry is seen elsewhere.)
+  // It computes a register from others, whatever lanes run. (Uses of the carry are not visible
+  // here.)
   bool is_computing(uint32_t index) const {
     const std::string_view operands = form(index).operands;
     return code_[index].guard == ptx::kNoRegister && form(index).has(ptx::kStraight) &&
@@ -54,8 +55,8 @@ class Joiner {
            operands.find_first_of("m*") == operands.npos && !code_[index].has("cc");
   }
 
-  // The next branch to the same place, with nothing but arithmetic between them that no lane would
-  // see behind a branch.
+  // The next branch to the same place, if there is only arithmetic in between that lanes past the
+  // branch cannot observe.
   std::optional<uint32_t> partner_of(uint32_t first) {
     const std::optional<uint32_t> target = target_of(first);
     if (!target) return std::nullopt;
@@ -70,7 +71,7 @@ class Joiner {
                : std::nullopt;
   }
 
-  // Whoever comes to what is behind the second branch comes through both.
+  // Code after the second branch is only reached through both.
   bool is_entered_here(uint32_t first, uint32_t second, uint32_t target) const {
     for (uint32_t i = 0; i < code_.size(); ++i) {
       if (!is_branch(i) || (i > second && i < target)) continue;
@@ -82,7 +83,7 @@ class Joiner {
     return true;
   }
 
-  // What is written in between is read behind it alone, and not where the branches lead to.
+  // What is written in between is read only after it, and not where the branches lead.
   bool is_seen_here(uint32_t first, uint32_t second, uint32_t target) const {
     std::set<uint32_t> written, yet;
     for (uint32_t i = first + 1; i < second; ++i)
@@ -113,7 +114,7 @@ class Joiner {
     ptx::each_written(form(index), code_[index],
                       [&](const ptx::Operand& operand) { each_register(operand, then); });
   }
-  // Also those that it writes, unless it is known to do no more with them.
+  // Includes registers that the instruction writes, unless it is known to only write them.
   template <class Then>
   void each_read(uint32_t index, const Then& then) const {
     const ptx::Instruction& ins = code_[index];
@@ -122,7 +123,8 @@ class Joiner {
     for (size_t k = from; k < ins.operands.size(); ++k) each_register(ins.operands[k], then);
   }
 
-  // `or.pred t, p, q; @t bra` in the place of the second; what is between moves up by one.
+  // Puts `or.pred t, p, q; @t bra` in place of the second branch. What is in between moves up by
+  // one.
   void join(uint32_t first, uint32_t second) {
     const auto reg = static_cast<uint32_t>(body_.registers.size());
     body_.registers.push_back({"joined", static_cast<int32_t>(reg), ptx::Type::pred});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which handlers does the decoder itself place: guards, the ends of functions, inverted predicates?
+// Which handlers does the decoder itself emit? Guards, the ends of functions, inverted predicates.
 #pragma once
 
 #include "engine/program/program.h"

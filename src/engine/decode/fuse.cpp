@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are loads brought to the Op that reads them?
+// How are loads moved to the Ops that read them?
 #include "engine/decode/fuse.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ bool reads(const Op& op, uint32_t offset) {
   return op.a == offset || op.b == offset || op.c == offset;
 }
 
-// Neither writes memory nor stops: a load may be done behind it as well as before it. The address
-// of the load does not change, for it is of base and step. (A check of another index may stop the
-// launch; the load then was for nothing.)
+// The Op neither writes memory nor stops, so a load may move past it. The address of the load does
+// not change, because it is base and step. (A check of another index may stop the launch; then the
+// load was unnecessary.)
 bool may_be_passed(const Op& op) {
   return op.effect != Effect::MaskAware || op.run == plain_load_32() || is_scalar_load_32(op.run) ||
          is_index_check(op.run) || is_load_event(op);
@@ -54,7 +54,7 @@ void fuse_branches(Program& program) {
     if (!is_compare_affine(ops[i].run) || !is_branch_if(branch, &negated)) continue;
     if (branch.a != ops[i].d || branch.target <= &branch) continue;
     ops[i].target = branch.target;
-    ops[i].y = !negated;  // the branch is taken when the predicate is this
+    ops[i].y = !negated;  // the value of the predicate for which the branch is taken
   }
 }
 
@@ -66,7 +66,7 @@ void fuse_checks(Program& program, const std::unordered_set<const Op*>& entries)
          at < ops.size() && steps < kFarthest && !entries.count(&ops[at]); ++at, ++steps) {
       const bool is_check = is_index_check(ops[at].run);
       if (!may_be_passed(ops[at])) break;
-      if (!is_check && (ops[at].d == ops[i].a)) break;  // another index from here on
+      if (!is_check && (ops[at].d == ops[i].a)) break;  // the index changes here
       if (!check_same_index(ops[i], ops[at])) continue;
       const size_t to = i + 1 + ops[i].d;
       const auto writes_size = [&](const Op& op) {

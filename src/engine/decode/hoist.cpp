@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the Ops found that hold for a launch or a block, and how does a frame go on to the next
+// How are the Ops found that run once per launch or block? How does a frame continue with the next
 // warp?
 #include "engine/decode/hoist.h"
 
@@ -26,8 +26,8 @@ uint8_t check_of(AffineKind kind) {
   }
 }
 
-// The headers that the Ops of each warp read; empty: one of them may read any. The others are steps
-// on the way, which are computed again with their block.
+// The headers that the Ops of each warp read; empty: any may be read. All others are intermediate
+// values, which are computed again for each block.
 std::set<uint32_t> headers_read(const std::vector<PlacedOp>& ops) {
   std::set<uint32_t> read = {kScratch};
   for (const PlacedOp& placed : ops) {
@@ -47,12 +47,12 @@ std::set<uint32_t> headers_read(const std::vector<PlacedOp>& ops) {
   return read;
 }
 
-// What is computed from %ctaid.x by sums, and by products with what holds for the launch, rises by
-// one number from block to block along x, and the rest of a block's values stay: from one block to
-// the next that costs an addition for each, where its Ops cost ten times as much.
+// Values computed from %ctaid.x by sums, and by products with values of the launch, increase by a
+// fixed amount from block to block along x; all other values of a block stay the same. So the next
+// block costs one addition per value, where its Ops cost ten times as much.
 class BlockSteps {
  public:
-  // False: some value of a block is something else.
+  // Returns false if some value of a block is of another kind.
   bool find(const Program& program, const std::vector<PlacedOp>& ops) {
     for (const SpecialSlot& slot : program.specials) {
       if (slot.tier == Tier::Launch) continue;
@@ -82,7 +82,8 @@ class BlockSteps {
   }
   bool rises(uint32_t offset) const { return offset != kScratch && found_.count(offset) != 0; }
 
-  // Of a, or of a and a factor, which is a scalar that stays. False: it is another one.
+  // Adds `a`, or `a` times a factor, which is a constant scalar. Returns false if it is not
+  // constant.
   bool add_part(BlockStep* to, const AffineTerm& a, const AffineTerm* factor, Part part) {
     if (!rises(a.offset)) return true;
     part.from = found_.at(a.offset);
@@ -91,7 +92,7 @@ class BlockSteps {
       part.factor = factor->offset;
     }
     if (part.widens) {
-      if (part.from == 0) return false;  // a scalar: nobody looks where it wraps
+      if (part.from == 0) return false;  // a scalar: nothing checks whether it wraps
       steps[part.from].check = true;
     }
     to->parts[to->count++] = part;
@@ -104,7 +105,7 @@ class BlockSteps {
     BlockStep step{op.d, false, 0, {}};
     const bool is_signed = check_of(how.kind) == kCheckSigned, widens = check_of(how.kind) != 0;
     const Part plain, less{.negative = true}, by{.factor_bytes = 4, .shifts = true};
-    // The lower bits of a product are those of the lower bits, whatever is above.
+    // The low bits of a product depend only on the low bits of the factors.
     const Part times{.factor_bytes = 4, .is_signed = is_signed, .widens = widens};
     const Part times_wide{.factor_bytes = 8};
     bool fine = true;
@@ -134,7 +135,7 @@ class BlockSteps {
     if (fine && step.count) add(step);
     return fine;
   }
-  // Of 64 bits, as are its factors.
+  // Do the result and the factors have 64 bits?
   static bool is_wide(const Op& op) {
     const AffineKind kind = static_cast<const AffineOp*>(op.data)->kind;
     return op.run == affine_handler(kind, 8, true) || op.run == affine_handler(kind, 8, false);
@@ -142,7 +143,7 @@ class BlockSteps {
 
   bool add_scalar(const Op& op) const { return !rises(op.a) && !rises(op.b) && !rises(op.c); }
 
-  std::unordered_map<uint32_t, uint32_t> found_;  // by offset: its step
+  std::unordered_map<uint32_t, uint32_t> found_;  // by offset: index of its step
 };
 
 }  // namespace
@@ -150,7 +151,7 @@ class BlockSteps {
 void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known,
                 std::vector<PlacedOp>& ops) {
   std::unordered_map<uint32_t, uint8_t>
-      advancing;  // headers that rise with the thread: how they are widened
+      advancing;  // headers that increase with the thread, and how they are widened
   std::vector<uint32_t> order;
   std::set<uint32_t> threads;  // the headers of %tid.x and %tid.y
   for (const SpecialSlot& slot : program.specials) {
@@ -183,7 +184,7 @@ void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known,
     advancing[op.d] = 0;
     order.push_back(op.d);
     for (const AffineTerm& term : how.terms) {
-      // They themselves never wrap around.
+      // %tid.x and %tid.y never wrap around.
       if (term.affine && !threads.count(term.offset)) advancing[term.offset] |= check_of(how.kind);
     }
   }

@@ -16,8 +16,8 @@ namespace kiln::engine {
 
 namespace {
 
-// A function is decoded inside the first call to it. No compiler writes chains this long, and
-// the stack ends.
+// A function is decoded inside the first call to it. No compiler produces call chains of this
+// length, and the stack is limited.
 constexpr uint32_t kMaxDecodingDepth = 256;
 
 }  // namespace
@@ -53,7 +53,7 @@ Status Image::load(std::string text) {
   }
   common_shared_bytes_ = shared;
   place_shared_of_functions();
-  // Values may name variables that come later: all have their memory by now.
+  // Values may refer to later variables; all have their memory by now.
   for (const ptx::Variable* v : filled) CHECK_OK(fill(*v, variables_[v->name].at, nullptr));
   loaded_ = true;
   return {};
@@ -78,7 +78,7 @@ Status Image::declare_in_function(const ptx::Function& function, const ptx::Vari
       function_variables_.emplace(fmt::format("{}/{}", function.name, v.name), memory).first;
   try {
     return fill(v, memory.at, &function);
-  } catch (...) {  // the next launch must not take it for filled
+  } catch (...) {  // otherwise the next launch would take it for initialised
     heap_.release(memory.at);
     function_variables_.erase(made);
     throw;
@@ -116,9 +116,9 @@ Status Image::fill(const ptx::Variable& v, void* memory, const ptx::Function* in
   return {};
 }
 
-// Kernels are decoded before what they call, and put their own variables behind these: so all of a
-// module's have places before any kernel is decoded. A body that cannot be parsed says so when its
-// function is decoded.
+// Kernels are decoded before their callees, and place their own variables after those of the
+// callees. So all variables of device functions get a place before any kernel is decoded. If a body
+// cannot be parsed, this is reported when its function is decoded.
 void Image::place_shared_of_functions() {
   for (const ptx::Function& function : module_.functions) {
     if (function.is_entry || function.body_text.find(".shared .") == std::string_view::npos)
@@ -176,8 +176,8 @@ Result<uint64_t> Image::symbol_address(std::string_view name) {
                fmt::format("the symbol '{}' is not defined", name), ""};
 }
 
-// A pointer is the address of the plain program, whoever made it: a watched caller runs the watched
-// variant, decoded when it is first called.
+// A function pointer is always the address of the plain program. A watched caller runs the watched
+// variant, which is decoded at its first call.
 const Program* Image::program_at(uint64_t pointer, Variant of_caller) {
   std::lock_guard lock(mutex_);
   auto found = by_pointer_.find(pointer);
@@ -204,7 +204,7 @@ Result<const Program*> Image::program(const ptx::Function& function, Variant var
   Status status = Lowering(*this, module_, function, variant, program).run();
   --decoding_depth_;
   if (status) {
-    // Events are between the Ops that machine code would run as one.
+    // In a watched variant, events are between the Ops that machine code would run as one.
     if (function.is_entry && variant.events == 0) program.tiering = make_tiering(program);
     return static_cast<const Program*>(&program);
   }
@@ -212,7 +212,7 @@ Result<const Program*> Image::program(const ptx::Function& function, Variant var
   return status.error();
 }
 
-// What calls it fails too: in a recursion a caller may have been decoded whole before.
+// Its callers fail too: in a recursion, a caller may already be decoded completely.
 void Image::fail(const Program& program, const Error& error) {
   std::vector<const Program*> open{&program};
   while (!open.empty()) {
@@ -249,8 +249,8 @@ Result<const Program*> Image::kernel(std::string_view name, Variant variant) {
   }
 }
 
-// Without memory decoding stops anywhere: what it has begun must not be taken for whole the next
-// time. Functions that are whole go too, for they may call one that is not.
+// If memory runs out, decoding may stop anywhere, and what it has begun must not count as complete
+// the next time. Complete functions are dropped too, because they may call an incomplete one.
 void Image::forget_round() noexcept {
   decoding_depth_ = 0;
   for (auto& [index, programs] : programs_) {
@@ -266,9 +266,10 @@ void Image::forget_round() noexcept {
 
 namespace {
 
-// Of the text, for nothing has been decoded yet; where it is wrong, the kernel is slower.
+// Searches the text, because nothing has been decoded yet. If the answer is wrong, the kernel is
+// only slower.
 bool runs_straight(std::string_view body) {
-  constexpr size_t kLongest = 64 << 10;  // what is longer is no short kernel
+  constexpr size_t kLongest = 64 << 10;  // longer bodies are not short kernels
   if (body.size() > kLongest) return false;
   for (std::string_view word : {"bar.", "barrier", "call", ".local"}) {
     if (body.find(word) != body.npos) return false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does one operation run on 32 lanes? Templates that make handlers from a function of single
+// How does one operation run on 32 lanes? Templates make the handlers from a function of single
 // values.
 //
-// A handler exists for each mix of scalar and lane operands; when all are scalar it computes once.
-// Lanes are written in full: under a mask the warp blends them (Effect::Lanes*).
+// There is one handler for each mix of scalar and lane operands; if all are scalars, it computes
+// one value. All lanes are written: under a mask, the warp blends them (Effect::Lanes*).
 #pragma once
 
 #include <concepts>
@@ -27,7 +27,7 @@ concept TernaryOn = requires(T a, T b, T c) {
   { F::f(a, b, c) } -> std::same_as<T>;
 };
 
-// Operands either are the very register written or do not overlap it, hence ivdep.
+// Operands either equal the register that is written or do not overlap it, hence ivdep.
 template <class F, class D, class A, bool kLanes>
 const Op* run_unary(Warp& warp, const Op* op) {
   D* d = warp.lanes<D>(op->d);
@@ -74,9 +74,9 @@ const Op* run_ternary(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// Where a handler for each mix of scalars and lanes would be most of the library: small floats and
-// integers, and functions that few kernels call. One for all mixes serves those: Op::x says which
-// operands are scalars, and it spreads them first.
+// Handlers for each mix of scalars and lanes would be most of the library for small floats, small
+// integers and functions that few kernels call. These have one handler for all mixes: Op::x says
+// which operands are scalars, and it spreads these first.
 template <class F, class T>
 constexpr bool kIsRare = sizeof(T) <= 2 || Packed<T> || requires {
   F::kRare;
@@ -90,8 +90,8 @@ const T* spread(const T* at, bool is_scalar, T (&room)[kWarpSize]) {
   return room;
 }
 
-// Pairs of small floats are 64 of them in a row: the loop over those becomes vector code, the one
-// over pairs would not.
+// A vector of pairs of small floats is 64 floats in a row. A loop over these becomes vector code; a
+// loop over pairs would not.
 template <class F, class D, class A>
 constexpr bool kByParts = Packed<D>&& std::is_same_v<D, A>&& requires {
   F::kByParts;
@@ -183,7 +183,7 @@ Handler ternary_handler(Source a, Source b, Source c) {
   }
 }
 
-// Calls `then` with a value of the C++ type that holds `type`; false when there is none.
+// Calls `then` with a value of the C++ type that holds `type`. Returns false if there is none.
 template <class Then>
 bool with_type(ptx::Type type, Then then) {
   switch (type) {
@@ -228,7 +228,7 @@ bool with_type(ptx::Type type, Then then) {
   }
 }
 
-// The handlers of F by type; null: F has none of this type.
+// The handler of F for this type; null: F has none.
 template <class F>
 Handler unary_of(ptx::Type type, Source a) {
   Handler found = nullptr;

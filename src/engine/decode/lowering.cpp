@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the Ops of a function made and put in order? (Where its operands live:
-// lowering_operands.cpp.)
+// How are the Ops of a function emitted and put in order? (lowering_operands.cpp decides where its
+// operands are stored.)
 #include "engine/decode/lowering.h"
 
 #include <fmt/format.h>
@@ -30,9 +30,9 @@ constexpr uint64_t kMaxSharedBytes = 1u << 20;
 
 std::atomic<uint64_t> next_serial{1};
 
-// "add.rn.f32", as it is in the text.
+// "add.rn.f32", as in the text.
 std::string_view opcode_of(const ptx::Instruction& ins) {
-  // What stands for the index check of a View is not in the text.
+  // The instruction that stands for the index check of a View is not in the text.
   const char* const end = ins.mnemonic.data() + ins.mnemonic.size();
   if (ins.modifiers.empty() || *end != '.') return ins.mnemonic;
   const std::string_view last = ins.modifiers.back();
@@ -54,7 +54,7 @@ Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function&
 }
 
 uint32_t Lowering::allocate(uint32_t bytes, uint32_t align) {
-  if (bytes == 8 && align == 8) {  // scalars lie together: eight to a line of the cache
+  if (bytes == 8 && align == 8) {  // scalars are next to each other: eight per cache line
     if (scalars_left_ == 0) {
       next_scalar_ = allocate(64, 64);
       scalars_left_ = 8;
@@ -392,7 +392,7 @@ Status Lowering::lower_instruction(uint32_t index) {
 
 void Lowering::finish_guard(uint32_t index, size_t guard_op) {
   const size_t count = program_.ops.size() - guard_op - 1;
-  // What may park needs a branch around it.
+  // An instruction that may park needs a branch around it.
   const bool parks = form(index).has(ptx::kParks);
   Op& guard = program_.ops[guard_op];
   if (count == 1 && !parks) return;
@@ -402,11 +402,11 @@ void Lowering::finish_guard(uint32_t index, size_t guard_op) {
     return;
   }
   guard.run = &run_branch_around;
-  guard.imm = static_cast<int64_t>(index) + 1;  // the instruction to go on with; see finish()
+  guard.imm = static_cast<int64_t>(index) + 1;  // the instruction to continue with; see finish()
   branches_around_.push_back(static_cast<uint32_t>(guard_op));
 }
 
-// Outside of the guard: a warp issues the instruction also where no lane's guard holds.
+// Outside the guard: a warp issues the instruction even if no lane's guard holds.
 void Lowering::announce_instruction(const ptx::Instruction& ins) {
   const bool guarded = ins.guard != ptx::kNoRegister;
   const uint32_t guard = guarded ? place(ins.guard).offset : 0;
@@ -419,7 +419,7 @@ void Lowering::announce_instruction(const ptx::Instruction& ins) {
 void Lowering::announce_stretch(uint32_t index) {
   if (stretch_length_[index] == 0) return;
   const ptx::Instruction& ins = body_.instructions[index];
-  // What reads its guard itself is a branch, and has an event of its own for that.
+  // An instruction that reads its guard itself is a branch, and has its own event for that.
   const bool guarded = ins.guard != ptx::kNoRegister && !form(index).has(ptx::kGuarded);
   const uint32_t guard = guarded ? place(ins.guard).offset : 0;
   Op& op = emit(&run_stretch_event);
@@ -486,7 +486,7 @@ void Lowering::announce_value(uint32_t offset, uint32_t bytes, bool scalar, uint
   ++events_;
 }
 
-// What is there before the first Op, and for how long.
+// The slots that are filled before the first Op, and how long their values stay the same.
 std::unordered_map<uint32_t, Tier> Lowering::tiers_of_slots() {
   std::unordered_map<uint32_t, Tier> tiers;
   for (const auto& [bits, offset] : constants_) tiers[offset] = Tier::Launch;
@@ -524,7 +524,7 @@ void Lowering::finish() {
   std::vector<Op> ordered;
   ordered.reserve(placed.size());
   std::vector<uint32_t> moved(placed.size()),
-      goes_on(placed.size());  // to where; behind it, among those of each warp
+      goes_on(placed.size());  // where it moved; and its position among the Ops of each warp
   for (Tier tier : {Tier::Launch, Tier::Block, Tier::Warp}) {
     if (tier == Tier::Block) program_.block_start = static_cast<uint32_t>(ordered.size());
     if (tier == Tier::Warp) program_.warp_start = static_cast<uint32_t>(ordered.size());
@@ -551,9 +551,9 @@ void Lowering::finish() {
   std::unordered_set<const Op*> entries;
   for (const auto& [name, at] : body_.labels) entries.insert(op_of(at));
   for (const Op& op : program_.ops) entries.insert(op.target);
-  // An event is between the Ops that would become one.
+  // An event may be between the Ops that would become one.
   if (variant_.events == 0) fuse_checks(program_, entries);
-  // Events of loads in groups need not be right before their load.
+  // Events of grouped loads need not be directly before their load.
   if (variant_.events == 0 || (variant_.events & kGroupedAccesses)) fuse_loads(program_);
   choose_accesses(program_);
   if (!(variant_.events & (kInstructionEvents | kControlEvents))) fuse_branches(program_);
@@ -565,7 +565,7 @@ Status Lowering::run() {
   CHECK_OK(declare());
   program_.inlined_calls = body_.inlined_calls;
   CHECK_OK(match_forms());
-  if (variant_.events == 0) {  // whoever watches sees each branch
+  if (variant_.events == 0) {  // watchers see each branch
     join_branches(body_, matches_);
     places_.resize(body_.registers.size());
   }

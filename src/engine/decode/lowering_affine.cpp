@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operands are values of base and step, and where do their lanes come from when an Op wants
-// them?
+// Which operands are base and step, and where do their lanes come from if an Op needs them?
 #include "engine/decode/lowering.h"
 #include "engine/program/specials.h"
 
@@ -26,7 +25,7 @@ uint32_t Lowering::affine_special(Special special) {
 
 namespace {
 
-// Of a lane of what an affine Op computes.
+// Bytes of a lane of the result.
 uint32_t affine_bytes(const Op& op, bool rows) {
   switch (const AffineKind kind = static_cast<const AffineOp*>(op.data)->kind) {
     case AffineKind::Add:

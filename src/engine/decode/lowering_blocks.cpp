@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which registers live inside one stretch of a basic block, and which are read but once?
+// Which registers live inside one stretch of a basic block, and which are read only once?
 //
-// Between two places where a split of the warp may stop, no other split runs. So a value that the
-// active lanes share there (a load from one address) needs one scalar, as long as all that read it
-// are in the same stretch.
+// Between two places at which a split of the warp may stop, no other split runs. So a value that
+// the active lanes share there (a load from one address) needs only a scalar if everything that
+// reads it is in the same stretch.
 #include <algorithm>
 
 #include "engine/decode/lowering.h"
@@ -59,8 +59,8 @@ void Lowering::find_stretches() {
   }
 }
 
-// Stretches as events count them: what is not straight may be the last of one, because the lanes
-// that begin it are those that ran up to it.
+// Stretches as events count them. An instruction that is not straight may be the last one, because
+// the lanes that began the stretch also reach it.
 void Lowering::measure_stretches() {
   const auto& code = body_.instructions;
   std::vector<bool> is_label(code.size() + 1, false);
@@ -76,23 +76,24 @@ void Lowering::measure_stretches() {
   }
 }
 
-// A frame that fits the L1 cache: a matmul with its inner loop unrolled has a hundred registers
-// that live for two instructions. A slot is free only when the whole instruction has been lowered,
-// so that no Op writes over what the next one of the same instruction reads.
+// Keeps the frame small enough for the L1 cache: a matmul with its inner loop unrolled has a
+// hundred registers that live for two instructions. A slot becomes free only when the whole
+// instruction has been lowered, so that no Op overwrites what the next Op of the same instruction
+// reads.
 void Lowering::free_slots_after(uint32_t index) {
   for (const ptx::Operand& o : body_.instructions[index].operands) {
     each_register(o, [&](uint32_t reg) {
       const Place& p = places_[reg];
       if (!in_stretch_[reg] || last_read_[reg] != index || !p.known || p.uniform || p.affine)
         return;
-      last_read_[reg] = ~0u;  // it may be there twice
+      last_read_[reg] = ~0u;  // it may be listed twice
       free_slots_[ptx::bytes_of(body_.registers[reg].type)].push_back(p.offset);
     });
   }
 }
 
-// An unrolled loop loads from one register with rising offsets. A watcher that asks for no more
-// than which lanes read what, and between which barriers, gets all of it as one event.
+// An unrolled loop loads from one register with increasing offsets. A watcher that only asks which
+// lanes read what, and between which barriers, gets all of these loads as one event.
 bool Lowering::joins_group(const Op& op, uint32_t bytes) {
   for (AccessGroup& group : groups_) {
     const bool same_register = operand(1).base_is_register && operand(1).reg == group.reg;
@@ -110,7 +111,7 @@ bool Lowering::joins_group(const Op& op, uint32_t bytes) {
   return false;
 }
 
-// The register of an address has another value from here on.
+// From here on, the register of an address has another value.
 void Lowering::close_groups(uint32_t index) {
   ptx::each_written(form(index), body_.instructions[index], [&](const ptx::Operand& written) {
     each_register(written, [&](uint32_t reg) {

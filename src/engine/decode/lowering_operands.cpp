@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does an operand live: in a register of one value, of 32 lanes, of base and step, or as a
-// constant?
+// Where is an operand stored: as one value, as 32 lanes, as base and step, or as a constant?
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -96,7 +95,7 @@ const Lowering::Passed* Lowering::passed(std::string_view name) const {
 }
 
 // Addresses of shared, local and parameter memory differ from block to block, so they are a base
-// that the machine fills plus a constant; those of global memory are known now.
+// that the machine fills plus a constant. Addresses of global memory are known now.
 bool Lowering::symbol(const ptx::Operand& operand, Source* out) {
   out->uniform = true;
   auto based = [&](Special base, uint64_t offset) {
@@ -209,7 +208,7 @@ uint32_t Lowering::spread(Source source, uint32_t bytes, Place* of) {
   uint32_t to = temporary(bytes);
   Op op = make_spread(source.offset, to, bytes);
   op.effect =
-      Effect::Scalar;  // made once, it must hold for lanes that are not active at the time too
+      Effect::Scalar;  // made once, so it must also be valid for lanes that are inactive now
   if (of && of->defined_at != ~0u) {
     op.site = program_.ops[of->defined_at].site;
     after_.emplace(of->defined_at, op);
@@ -243,7 +242,7 @@ bool Lowering::lanes(const ptx::Operand& operand, ptx::Type type, uint32_t* offs
     *offset = from.offset;
     return true;
   }
-  // A register that is another name of a number: no Op has to write its lanes.
+  // For a register that is another name of a number, no Op has to write the lanes.
   if (auto number = numbers_.find(from.offset); number != numbers_.end()) {
     uint64_t bits = 0;
     std::memcpy(&bits, &number->second, bytes);
@@ -306,7 +305,7 @@ bool Lowering::address(const ptx::Operand& operand, Source* base, uint32_t* base
   ptx::Operand name;
   name.kind = ptx::OperandKind::Symbol;
   name.name = operand.name;
-  // A constant address of shared memory wants no tag; that of a variable in generic form does.
+  // A constant address of shared memory needs no tag; that of a variable in generic form does.
   if (*space == ptx::Space::Generic) {
     if (shared_.count(operand.name) || (!image_.function_variable(function_, operand.name) &&
                                         image_.shared_variable(operand.name)))

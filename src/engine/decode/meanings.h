@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the chapters of instructions/ say what their handlers compute? Each names the templates
-// that it makes handlers from; one row for each mix of lanes and scalars.
+// How do the chapters of instructions/ declare what their handlers compute? Each lists the
+// templates of its handlers; there is one row per mix of lanes and scalars.
 #pragma once
 
 #include <unordered_map>
@@ -28,7 +28,7 @@ constexpr Number number_of() {
 
 class Meanings {
  public:
-  // Some hundred calls: not inline.
+  // Not inline, because there are some hundred calls.
   void add(Handler handler, Meaning meaning, const OfFloats& floats = {});
   const Meaning* find(Handler handler) const {
     auto found = rows_.find(handler);
@@ -40,7 +40,7 @@ class Meanings {
     meaning.touches = touches;
     add(handler, meaning);
   }
-  // Of is_parts().
+  // For is_parts().
   void parts(Handler handler, Number type, Number from,
              void (*touches)(const Op& op, Touched& out)) {
     Meaning meaning{Does::Warpwide, type, from};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operands does one stand for: those of a vector, or itself?
+// Which operands are the parts of an operand? The elements of a vector, or the operand itself.
 #pragma once
 
 #include <vector>

@@ -55,14 +55,14 @@ SharedBases::Base SharedBases::of_operand(const ptx::Operand& operand) const {
   return all;
 }
 
-// One of them, whichever it is.
+// One of the two, but which one is unknown.
 SharedBases::Base SharedBases::either(const Base& a, const Base& b) {
   if (a.state == State::Unset) return b;
   if (b.state == State::Unset || a == b) return a;
   return {State::Mixed, {}};
 }
 
-// An address and a distance.
+// The sum of an address and a distance.
 SharedBases::Base SharedBases::sum(const Base& a, const Base& b) {
   if (a.state == State::Unset || b.state == State::Unset) return {};
   if (a.state == State::None) return b;
@@ -74,7 +74,7 @@ SharedBases::Base SharedBases::made_by(const ptx::Form& form,
                                        const ptx::Instruction& instruction) const {
   const auto& operands = instruction.operands;
   const std::string_view does = form.lowering;
-  // What memory or a function gives is a number: an address that comes from there is not followed.
+  // Values from memory or from a function count as numbers: addresses from there are not followed.
   for (const ptx::Operand& operand : operands) {
     if (operand.kind == ptx::OperandKind::Address) return {State::None, {}};
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which variable of shared memory does an address begin at?
+// Which shared variable is an address computed from?
 //
-// A compiler makes the address of an element from the variable's symbol and an index, and never
-// that of one variable from another's symbol. Followed are the ways on which an address stays one
-// of its variable: what is added to it, alignment, conversions between spaces. Where two variables
-// come together, be it as a choice or as a difference, nothing is known: then nothing is checked.
+// A compiler computes the address of an element from the variable's symbol and an index, never from
+// the symbol of another variable. An address is followed through operations that keep it in its
+// variable: additions, alignment, conversions between spaces. If two variables are combined, by a
+// selection or a difference, the variable is unknown and nothing is checked.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class SharedBases {
   using IsShared = std::function<bool(std::string_view)>;
   SharedBases(const ptx::Body& body, std::span<const ptx::FormMatch> matches, IsShared is_shared);
 
-  // The variable's name; empty: not known.
+  // The variable's name; empty: unknown.
   std::string_view of(const ptx::Instruction& instruction) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does one value of a warp become 32 lanes of it?
+// How does one value of a warp become 32 lanes?
 #pragma once
 
 #include <cstdint>

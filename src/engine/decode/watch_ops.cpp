@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do event Ops read what they deliver?
+// How do event Ops find the values that they deliver?
 #include "engine/decode/watch_ops.h"
 
 #include <bit>
@@ -77,7 +77,7 @@ const Op* run_guard_chain(Warp& warp, const Op* op) {
 
 namespace {
 
-// a: the predicate of the guard, where y is set; x: it is negated.
+// a: the predicate of the guard, if y is set; x: it is negated.
 const Op* run_branch_event(Warp& warp, const Op* op) {
   BranchEvent event{actor(warp, op), warp.mask};
   if (op->y) {
@@ -101,13 +101,13 @@ const Op* run_branch_indexed_event(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// A variant with syncs may be there for others' sake (launch.cpp).
+// A variant with sync events may run in a launch whose sink does not want them (launch.cpp).
 const Op* run_exit_event(Warp& warp, const Op* op) {
   if (Sink* sink = warp.block->sync_sink) sink->on(ExitEvent{actor(warp, op)});
   return op + 1;
 }
 
-// x: the AsyncStep, y: the AsyncKind, z: reads alone, imm: groups that may still run.
+// x: the AsyncStep; y: the AsyncKind; z: reads_only; imm: groups that may still run.
 const Op* run_group_event(Warp& warp, const Op* op) {
   watch_async(warp, op, static_cast<AsyncStep>(op->x), op->imm, static_cast<AsyncKind>(op->y),
               op->z != 0);
@@ -162,7 +162,7 @@ Scope scope_of(const ptx::Instruction& ins) {
 
 Order order_of(const ptx::Instruction& ins, bool atomic) {
   Order order{strength_of(ins), scope_of(ins)};
-  // PTX ISA 9.7.13: an atomic without these is relaxed, at the scope of the GPU.
+  // PTX ISA 9.7.13: an atomic without these is relaxed, with GPU scope.
   if (atomic && order.strength == Strength::Weak) order.strength = Strength::Relaxed;
   if (order.strength != Strength::Weak && order.scope == Scope::None) order.scope = Scope::Gpu;
   return order;

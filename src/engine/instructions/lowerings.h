@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions may stand in the first column of instructions.def? Each decodes one family of
-// forms.
+// Which functions may the first column of instructions.def name? Each decodes one family of forms.
 #pragma once
 
 #include "engine/decode/lowering.h"
@@ -134,7 +133,7 @@ bool nothing(Lowering&);
 bool copy_async(Lowering&);
 bool copy_async_commit(Lowering&);
 bool copy_async_wait(Lowering&);
-void emit_copy_land(Lowering&);  // all copies of the thread land
+void emit_copy_land(Lowering&);  // completes all copies of the thread
 // memory/atomic.cpp
 bool atomic(Lowering&);
 bool reduction(Lowering&);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions decode the rarer forms: video instructions, 128 bits, vector atomics, the stack,
-// three operands?
+// Which functions decode the rarer forms? Video instructions, 128 bits, vector atomics, the stack,
+// three operands.
 #pragma once
 
 #include "engine/decode/lowering.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which handlers does the compiler know? Asked when a program has run long enough to be compiled.
+// Which handlers does the compiler know? Needed when a program has run long enough to be compiled.
 #include "engine/decode/meanings.h"
 
 #include <atomic>
@@ -33,8 +33,9 @@ void Meanings::add(Handler handler, Meaning meaning, const OfFloats& floats) {
   rows_.emplace(handler, meaning);
 }
 
-// Not a static of the function: if a thread forks while another one makes it, the child would wait
-// for a thread that it does not have. Two threads may both make it; one of them is used.
+// Not a function-local static: if a thread forks while another one initialises it, the child would
+// wait for a thread that it does not have. Two threads may both create the table; one of them is
+// used.
 const Meaning* meaning_of(Handler handler) {
   static std::atomic<const Meanings*> known{nullptr};
   const Meanings* all = known.load(std::memory_order_acquire);

@@ -26,7 +26,7 @@
 namespace kiln::engine {
 namespace {
 
-// Nothing is thrown across the C interface.
+// No exception crosses the C interface.
 template <class Body>
 int guarded(Body body) noexcept {
   try {
@@ -36,7 +36,7 @@ int guarded(Body body) noexcept {
   }
 }
 
-// Registration has no result: what could not be kept is an error of the launch that needs it.
+// Registration returns no result: if something could not be kept, the launch that needs it fails.
 template <class Body>
 void registered(Body body) noexcept {
   if (guarded([&] {
@@ -120,7 +120,7 @@ const char* sanitize(const char* checks) {
 }
 
 void* find_runtime_function(const char* name) {
-  // For kiln.test: asked for by name, so that an engine that does not have it is not an error.
+  // For kiln.test: found by name, so that an engine without it is not an error.
   if (std::string_view(name) == "kiln_sanitize") return reinterpret_cast<void*>(&sanitize);
   void* out = nullptr;
   guarded([&] {
@@ -163,8 +163,8 @@ constexpr KilnEngine kEngine = {
     &count_launches,
 };
 
-// The wrong value of KILN_SANITIZE. Each launch fails with it, but a program may not look at
-// errors: it must not end as if its kernels had been checked.
+// KILN_SANITIZE is invalid. Each launch fails, but a program may ignore errors; it must not end as
+// if its kernels had been checked.
 void refuse_launches(const std::string& problem) {
   static const std::string kept = problem;
   state().device.refusal = kept.c_str();
@@ -178,8 +178,8 @@ void refuse_launches(const std::string& problem) {
       nullptr);
 }
 
-// What is made when it is first used is made now: a fork in the midst of that would leave the child
-// waiting for a thread that it does not have. Without memory it stays for later.
+// Creates now what is otherwise created at first use: a fork in the middle of that would leave the
+// child waiting for a thread that it does not have. If there is no memory, this happens later.
 [[gnu::constructor]] void make_all_that_lasts() {
   guarded([] {
     state().device.make_sink = [] {

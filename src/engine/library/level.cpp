@@ -8,7 +8,8 @@ namespace kiln::engine {
 namespace {
 
 #if defined(__x86_64__) && defined(__clang__)
-// Names of levels are known from clang 18 on. CPUs with these features have the rest of the level.
+// __builtin_cpu_supports knows the names of levels from clang 18 on. CPUs with these features have
+// the rest of the level.
 bool has_v3() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
@@ -34,8 +35,7 @@ constexpr Level kLevels[] = {{nullptr, nullptr}};
 std::string_view level_for(std::string_view asked) {
   for (const Level& level : kLevels) {
     if (!level.name || (!asked.empty() && asked != level.name)) continue;
-    if (level.supported())
-      return level.name;  // one that is asked for and not supported would end the process
+    if (level.supported()) return level.name;  // an unsupported level would end the process
   }
   return "";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the watchers give to the library?
+// What do the watchers provide to the library?
 #include "engine/library/watching.h"
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the watchers give to the library? Three functions. They are joined at link time: a
-// program without watchers (the engine's tests, which need not compile what watchers report)
-// defines its own.
+// What do the watchers provide to the library? Three functions, which the linker joins: a program
+// without watchers (the engine's tests, which need not compile what watchers report) defines its
+// own.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace kiln::engine {
 
-// The watchers that the environment asks for, or null; `problem` is what is wrong with its words.
+// The watchers that the environment asks for, or null. `problem`: what is wrong with its values.
 Sink* watchers_of(const Environment& asked, std::string* problem);
 
-// Begins to check what is launched, with the checks that are named, or, with null, ends it and
-// gives the findings as JSON. Not while a kernel runs. {"error": TEXT}: nothing was begun.
+// Starts to check launches, with the named checks; with null, stops and returns the findings as
+// JSON. Must not be called while a kernel runs. {"error": TEXT}: checks were not started.
 const char* sanitize_part(const char* checks);
 
-// Counts what is launched from now on, into a file; with null it ends. Who else watches goes on.
+// Counts launches from now on, into a file; with null, stops. Other watchers continue.
 int count_launches_into(const char* path);
 
 }  // namespace kiln::engine

@@ -26,7 +26,7 @@ bool allowed(Warp& warp, const Op* op, uint64_t address, uint64_t bytes, bool wr
   return true;
 }
 
-// Which block of the cluster has this address; the address becomes one of that block.
+// Returns the block of the cluster that has this address, and makes the address relative to it.
 const Block& shared_owner(Warp& warp, uint64_t* address) {
   const uint64_t peer = *address >> kPeerShift;
   const Cluster* cluster = warp.block->cluster.get();
@@ -36,12 +36,13 @@ const Block& shared_owner(Warp& warp, uint64_t* address) {
   return cluster ? *cluster->blocks[peer - 1] : *warp.block;
 }
 
-// NaN as kJunk is, and -3 as an int: a loop that ends there ends at once, and one that begins there
-// soon, where two billion steps would never come to what stands behind.
+// Like kJunk, a NaN; as an int it is -3. A loop with this as its limit ends at once, and one that
+// starts with it ends soon. With kJunk it would run two billion steps and never reach the code
+// after it.
 constexpr uint64_t kBadRead = 0xfffffffdfffffffd;
 
-// Where a kernel that goes on behind a bad address reads and writes instead: memory that nobody
-// else has, and junk each time. Null: it does not go on.
+// Where a kernel that continues after a bad address reads and writes instead: memory that nothing
+// else uses, filled with junk each time. Returns null if the kernel does not continue.
 [[gnu::cold]] std::byte* junk_for(Warp& warp, const Op* goes_on, uint32_t bytes) {
   if (!goes_on) return nullptr;
   std::byte* junk = warp.worker->junk(bytes);
@@ -51,8 +52,8 @@ constexpr uint64_t kBadRead = 0xfffffffdfffffffd;
 
 }  // namespace
 
-// The one place where an address of PTX becomes one of this process. Everything that can be wrong
-// with it is found here, before memory is touched.
+// The only place where a PTX address becomes an address of this process. All errors are found here,
+// before memory is touched.
 std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
                      uint32_t bytes, uint32_t align, Access access) {
   if (space == ptx::Space::Generic) {
@@ -100,11 +101,11 @@ std::byte* locate_lane(Warp& warp, const Op* op, uint32_t lane, ptx::Space space
   return locate_at(warp, op, lane, space, address, bytes, bytes, access);
 }
 
-// What the 32 addresses have in common; passes that the compiler turns into vector code.
+// What the 32 addresses have in common. The compiler turns these loops into vector code.
 template <class A>
 struct Pattern {
   bool contiguous, same;
-  A low_bits;  // all addresses or-ed: tells their alignment
+  A low_bits;  // all addresses, ORed: shows their alignment
 };
 
 template <class A>
@@ -133,8 +134,8 @@ Ends<A> ends_of(const A* address) {
   return {least, most};
 }
 
-// Each lane by itself in shared memory, or in the region that the Op touched last: most often all
-// of them are, and aligned. A region never reaches into the tagged windows.
+// Each lane by itself, in shared memory or in the region that the Op accessed last. Usually all
+// lanes are inside, and aligned. A region never overlaps the tagged windows.
 template <class A>
 bool locate_each(Warp& warp, const Op* op, const A* address, uint32_t bytes, bool write,
                  std::byte* (&pointer)[kWarpSize]) {
@@ -159,7 +160,7 @@ bool locate_each(Warp& warp, const Op* op, const A* address, uint32_t bytes, boo
   return bad == 0;
 }
 
-// Each lane in its own local memory; the address behind `window`.
+// Each lane in its own local memory, at the address relative to `window`.
 template <class A>
 bool locate_local(Warp& warp, const A* address, uint64_t offset, uint64_t window, uint32_t bytes,
                   std::byte* (&pointer)[kWarpSize]) {
@@ -181,7 +182,7 @@ bool is_local(ptx::Space space, uint64_t address) {
          (space == ptx::Space::Generic && (address >> 56) == kLocalTag);
 }
 
-// From three of them: neighbours, or all the same?
+// Checks three of the addresses: might they be neighbours, or all the same?
 template <class A>
 bool may_be_together(const A* address, uint32_t bytes) {
   const A step = address[1] - address[0], all = address[kWarpSize - 1] - address[0];
@@ -199,7 +200,7 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
   if (!together && locate_each(warp, op, address, bytes, access != Access::Read, pointer))
     return Shape::Scattered;
   A filled[kWarpSize];
-  if (warp.mask != kFullMask) {  // lanes that are not active take the address of one that is
+  if (warp.mask != kFullMask) {  // inactive lanes take the address of an active one
     select_lanes<A, false, true>(filled, address, &address[first_lane(warp.mask)], warp.mask);
     address = filled;
   }
@@ -215,7 +216,7 @@ Shape locate_lanes(Warp& warp, const Op* op, uint32_t bytes, Access access,
   const uint64_t first = (ends.least + offset) & wrap;
   const uint64_t all =
       pattern.contiguous ? uint64_t{bytes} * kWarpSize : uint64_t{ends.most} - ends.least + bytes;
-  // The whole range at once: inside shared memory, or inside one region.
+  // Checks the whole range at once: is it inside shared memory, or inside one region?
   std::byte* base = nullptr;
   if (is_aligned && first + (all - 1) <= wrap && first + (all - 1) >= first) {
     if (space == ptx::Space::Shared) {
@@ -248,8 +249,8 @@ namespace {
 
 constexpr uint64_t kFarthest = 1 << 24;  // from lane to lane
 
-// Base and step say it all: neighbours in memory, one place, or places at the same distance. Lanes
-// that are not active may be inside as well. Anything else goes by lanes.
+// Base and step are enough for neighbours in memory, one place, or places at equal distances.
+// Inactive lanes must be inside as well. Everything else goes by lanes.
 bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access,
                    std::byte* (&pointer)[kWarpSize], Shape* shape) {
   const Affine& value = affine_at(warp, op->a);
@@ -278,7 +279,7 @@ bool locate_affine(Warp& warp, const Op* op, uint32_t bytes, Access access,
   return true;
 }
 
-// Where rows lie whose every byte has been checked.
+// The position of rows whose bytes have all been checked.
 struct RowSpan {
   std::byte* first;
   int64_t step, row_step;
@@ -355,7 +356,7 @@ Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access,
     at += static_cast<uint64_t>(op->imm);
     if (op->x & kAddress32) at &= 0xffffffffu;
     auto space = static_cast<ptx::Space>(op->z);
-    if (is_local(space, at)) {  // the same address is another place for each lane
+    if (is_local(space, at)) {  // the same address is a different place for each lane
       uint64_t all[kWarpSize];
       std::fill(all, all + kWarpSize, at);
       const uint64_t window = space == ptx::Space::Local ? 0 : kLocalWindow;

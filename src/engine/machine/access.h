@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does an Op's address become memory of this process? Checked for bounds, rights and alignment
-// before anything is touched.
+// How does the address of an Op become memory of this process? Bounds, rights and alignment are
+// checked before anything is touched.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace kiln::engine {
 
-// Bits of Op::x for Ops with an address in `a` and `imm`.
+// Bits of Op::x of Ops with an address in `a` and `imm`.
 constexpr uint8_t kAddressUniform = 1;
 constexpr uint8_t kAddress32 = 2;
-constexpr uint8_t kAddressAffine = 4;  // `a` is a header of affine.h
-constexpr uint8_t kAddressRows = 8;    // the same, of a value with a step from row to row
+constexpr uint8_t kAddressAffine = 4;  // `a` is a header (affine.h)
+constexpr uint8_t kAddressRows = 8;    // the same, for a value with a step from row to row
 
 inline uint8_t address_flags(bool uniform, bool affine, bool rows, uint32_t bytes) {
   return static_cast<uint8_t>((uniform ? kAddressUniform : 0) | (bytes == 4 ? kAddress32 : 0) |
@@ -32,12 +32,12 @@ enum class Shape : uint8_t {
   Scattered    // the active lanes at pointer[i]
 };
 
-// Where the bytes of each active lane are. `space` is in Op::z.
+// Finds the bytes of each active lane. `space` is in Op::z.
 Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access,
              std::byte* (&pointer)[kWarpSize]);
 
-// The common cases without a call: all lanes active, and the address a scalar or of base and step.
-// Fault here means only that locate() has to look.
+// The common cases, without a call: all lanes are active, and the address is a scalar or base and
+// step. Fault only means that the caller must use locate().
 [[gnu::always_inline]] inline Shape locate_at_once(Warp& warp, const Op* op, uint32_t bytes,
                                                    bool write, std::byte** pointer) {
   if (warp.mask != kFullMask || !(op->x & (kAddressUniform | kAddressAffine))) return Shape::Fault;
@@ -61,7 +61,7 @@ Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access,
     if (first > limit || limit - first < all) return Shape::Fault;
     *pointer = warp.block->shared + first;
   } else {
-    // A region never reaches into the tagged windows: what it holds is global memory.
+    // A region never overlaps the tagged windows, so what it contains is global memory.
     const Worker::CachedRegion& cached = warp.worker->cached(op);
     if (space == ptx::Space::Local || first < cached.begin || first >= cached.end ||
         cached.end - first < all || (write && !cached.writable)) {
@@ -72,7 +72,8 @@ Shape locate(Warp& warp, const Op* op, uint32_t bytes, Access access,
   return step ? Shape::Contiguous : Shape::Uniform;
 }
 
-// The commonest of them: 32 neighbours, or one place, of shared memory. Null: locate() has to look.
+// The most common cases: 32 neighbours, or one place, in shared memory. They return null if the
+// caller must use locate().
 template <class T>
 [[gnu::always_inline]] inline std::byte* shared_neighbours(Warp& warp, const Op* op) {
   const Affine& value = affine_at(warp, op->a);
@@ -85,8 +86,7 @@ template <class T>
     return nullptr;
   return warp.block->shared + first;
 }
-// 32 neighbours of global memory, at an address of 64 bits: a region never reaches into the tagged
-// windows.
+// 32 neighbours in global memory, at a 64-bit address; a region never overlaps the tagged windows.
 template <class T, bool kWrite>
 [[gnu::always_inline]] inline std::byte* global_neighbours(Warp& warp, const Op* op) {
   const Affine& value = affine_at(warp, op->a);
@@ -107,8 +107,8 @@ template <class T>
   return warp.block->shared + at;
 }
 
-// One address of local memory, which is another place for each lane: that of lane 0; the next ones
-// are Warp::local_stride apart. Null: locate() has to look.
+// One address in local memory, which is a different place for each lane. Returns the place of lane
+// 0; those of the next lanes are Warp::local_stride apart. Null: the caller must use locate().
 template <class T>
 [[gnu::always_inline]] inline std::byte* local_column(Warp& warp, const Op* op) {
   if (static_cast<ptx::Space>(op->z) != ptx::Space::Local || !(op->x & kAddressUniform))
@@ -121,24 +121,24 @@ template <class T>
   return warp.local.data() + at;
 }
 
-// The lanes of each row at neighbours, or all at one place. All of it has been checked.
+// The lanes of each row access neighbours, or all the same place. Everything has been checked.
 struct RowPlaces {
   std::byte* first;  // of the first row
   int64_t row_step;
   uint32_t row_lanes;
   bool neighbours;
 };
-// For Ops with kAddressRows. False: locate() has to look.
+// For Ops with kAddressRows. Returns false if the caller must use locate().
 bool locate_rows(Warp& warp, const Op* op, uint32_t bytes, bool write, RowPlaces* out);
 
-// One lane of any space, aligned to `align`. Null: a fault was reported.
+// One lane in any space, aligned to `align`. Returns null if a fault was reported.
 std::byte* locate_at(Warp& warp, const Op* op, uint32_t lane, ptx::Space space, uint64_t address,
                      uint32_t bytes, uint32_t align, Access access);
-// One lane at a generic address. Null: a fault was reported.
+// One lane at a generic address. Returns null if a fault was reported.
 std::byte* locate_generic(Warp& warp, const Op* op, uint32_t lane, uint64_t address, uint32_t bytes,
                           Access access);
-// The text that ends in NUL at a generic address, at most `most` bytes of it. False: a fault was
-// reported.
+// Reads the NUL-terminated text at a generic address, at most `most` bytes of it. Returns false if
+// a fault was reported.
 bool read_text(Warp& warp, const Op* op, uint32_t lane, uint64_t address, size_t most,
                std::string* out);
 

@@ -8,8 +8,8 @@ namespace kiln::engine {
 
 namespace {
 
-// The first warp whose values differ by more than the base: of another row, or in a block of narrow
-// rows of another %tid.z.
+// The first warp whose values differ in more than the base: one in another row or, with narrow
+// rows, with another %tid.z.
 uint32_t end_of_row(const Warp& warp) {
   const Grid& grid = *warp.block->grid;
   const KilnDim3& dim = grid.block_dim;
@@ -21,8 +21,8 @@ uint32_t end_of_row(const Warp& warp) {
 
 }  // namespace
 
-// No value wraps around in between if it does not up to the last one: it rises or falls all the
-// way.
+// If no value wraps around at the last warp, none does before, because each value only increases or
+// only decreases.
 uint32_t followers(const Warp& warp) {
   const Block& block = *warp.block;
   const Grid& grid = *block.grid;
@@ -32,12 +32,12 @@ uint32_t followers(const Warp& warp) {
   if (next != block.started || next >= full || grid.has_barriers || block.cluster) return 0;
   if (!warp.splits.empty() || !warp.copies.empty() || !warp.groups.empty()) return 0;
   const int64_t count = full - next;
-  // All warps of the block before it did, and what is new is small.
+  // All warps of the previous block could follow, and the new values are small.
   if (warp.kernel_frame->stepped_block == block.number && warp.index == 0)
     return static_cast<uint32_t>(count);
   const int64_t rows = program.narrow_rows ? count * (kWarpSize / grid.block_dim.x) : 0;
   uint32_t lanes = 0;
-  bool all_small = true;  // 1,024 threads more change nothing
+  bool all_small = true;  // 1,024 more threads change nothing
   for (const Advance& each : program.advances) {
     const Affine& value = *reinterpret_cast<const Affine*>(warp.registers + each.offset);
     lanes |= static_cast<uint32_t>(value.state) & static_cast<uint32_t>(AffineState::Lanes);
@@ -72,7 +72,7 @@ void become(Warp& warp, uint32_t behind, bool ends) {
   }
   const uint32_t rows =
       program.narrow_rows ? behind * (kWarpSize / block.grid->block_dim.x) : behind;
-  for (const Advance& each : program.advances) {  // followers() has looked at them
+  for (const Advance& each : program.advances) {  // followers() has checked them
     Affine& value = *reinterpret_cast<Affine*>(frame.data() + each.offset);
     value.base += program.narrow_rows ? value.row_step * rows : value.step * (rows * kWarpSize);
     value.state = AffineState::Steps;

@@ -57,7 +57,7 @@ const Op* fall_back(Warp& warp, const Op* op, const AffineOp& how) {
   return op + 1;
 }
 
-// False: the term has only lanes left.
+// Returns false if the term has only lanes.
 template <class T, bool kRows>
 bool read(Warp& warp, const AffineTerm& from, Term* out) {
   if (!from.affine) {
@@ -70,7 +70,7 @@ bool read(Warp& warp, const AffineTerm& from, Term* out) {
   return value.state != AffineState::Lanes;
 }
 
-// As a 64-bit number; false: some lane wraps around.
+// Extends to 64 bits. Returns false if a lane wraps around.
 template <class T, bool kRows>
 bool widen(Warp& warp, const AffineTerm& from, Term* out) {
   if (!from.affine) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are values kept that rise by the same step from lane to lane? As base and step, so that an
-// index or an address of 32 lanes costs two additions. %tid.x is such a value when rows of the
-// block fill whole warps; sums with and products by scalars stay such values.
+// How are values stored that increase by the same step from lane to lane? As base and step, so that
+// an index or an address for 32 lanes costs two additions. %tid.x is such a value if rows of the
+// block fill whole warps. Sums of such values, and sums and products with scalars, are such values
+// too.
 //
-// In a block of 16 x 16 or 8 x 8 threads a warp has several rows: values then have a second step,
-// from row to row, and %tid.y is such a value too. What is said of steps below holds for both.
+// In a block of 16 x 16 or 8 x 8 threads a warp has several rows. Values then have a second step,
+// from row to row, and %tid.y is such a value too. What is said about steps below holds for both.
 //
-// Like scalars, they are computed only by registers that are written once from values that do not
-// change while the warp lives: so they do not change either, whatever path each lane takes.
+// Like scalars, they are written only by registers that are written once, from values that do not
+// change while the warp lives. So they do not change either, whatever path each lane takes.
 #pragma once
 
 #include <bit>
@@ -21,18 +22,19 @@
 namespace kiln::engine {
 
 enum class AffineState : uint32_t {
-  Steps,  // base and step hold, the lanes are not written
-  Both,   // base and step hold, the lanes too
-  Lanes   // the lanes alone hold: a 32-bit value wrapped around on its way to 64 bits
+  Steps,  // base and steps are valid, the lanes are not written
+  Both,   // base and steps are valid, and so are the lanes
+  Lanes   // only the lanes are valid: a 32-bit value wrapped around before it was extended to 64
+          // bits
 };
 
-// In the frame: this header, then the lanes.
+// In the frame, the lanes follow this header.
 struct alignas(64) Affine {
   uint64_t base = 0;
   uint64_t step = 0;
   AffineState state = AffineState::Steps;
   uint32_t bytes = 4;  // of a lane
-  // Lane l is base + step * (l % row_lanes) + row_step * (l / row_lanes); row_lanes 0: one row.
+  // Lane l is base + step * (l % row_lanes) + row_step * (l / row_lanes). row_lanes 0: one row.
   uint64_t row_step = 0;
   uint32_t row_lanes = 0;
 
@@ -44,7 +46,7 @@ struct alignas(64) Affine {
 constexpr uint32_t kAffineLanes = sizeof(Affine);  // offset of the lanes from the header
 
 inline Affine& affine_at(Warp& warp, uint32_t offset) { return *warp.lanes<Affine>(offset); }
-// Writes the lanes unless they are there.
+// Writes the lanes unless they are valid.
 void materialize(Warp& warp, uint32_t offset);
 const Op* run_materialize(Warp& warp, const Op* op);
 
@@ -53,7 +55,7 @@ enum class AffineKind : uint8_t {
   Sub,
   Mul,
   Mad,
-  ShiftLeft,  // of the instruction's own width
+  ShiftLeft,  // in the width of the instruction
   WidenSigned,
   WidenUnsigned,
   Narrow,  // cvt
@@ -69,7 +71,7 @@ struct AffineTerm {
   bool affine = false;
 };
 
-// What an affine Op does when an operand has only lanes left: the ordinary Op on them.
+// If an operand has only lanes, the affine Op runs the ordinary Op on lanes instead.
 struct AffineOp {
   AffineKind kind = AffineKind::Add;
   AffineTerm terms[3];
@@ -79,7 +81,7 @@ struct AffineOp {
 // `bytes`: of the operands; `rows`: values have a step from row to row.
 Handler affine_handler(AffineKind kind, uint32_t bytes, bool rows);
 
-// The first and the last lane as numbers of T, when no lane wraps around; else false.
+// The first and the last lane as numbers of T. Returns false if a lane wraps around.
 template <class T>
 bool affine_ends(const Affine& value, T* first, T* last) {
   if (value.state == AffineState::Lanes) return false;
@@ -91,9 +93,9 @@ bool affine_ends(const Affine& value, T* first, T* last) {
          !__builtin_add_overflow(*first, span, last);
 }
 
-// The least and the largest lane of several rows, when no lane wraps around; else false. The
-// corners are enough: the value rises or falls along each row, and from row to row. Rows divide a
-// warp.
+// The smallest and the largest lane of several rows. Returns false if a lane wraps around. The
+// corners are enough, because the value is monotonic along each row and from row to row. Rows
+// divide a warp.
 template <class T>
 bool affine_bounds(const Affine& value, T* least, T* most) {
   if (value.state == AffineState::Lanes) return false;

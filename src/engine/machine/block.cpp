@@ -21,7 +21,7 @@ namespace kiln::engine {
 ThreadId thread_of(const Warp& warp, uint32_t lane) {
   const KilnDim3& dim = warp.block->grid->block_dim;
   uint32_t linear = warp.index * kWarpSize + lane;
-  if (linear == 0) return {0, 0, 0};  // four divisions less for each block
+  if (linear == 0) return {0, 0, 0};  // saves four divisions per block
   return {linear % dim.x, linear / dim.x % dim.y, linear / dim.x / dim.y};
 }
 
@@ -37,7 +37,7 @@ uint32_t lane_special(const Warp& warp, Special special, uint32_t lane) {
 #define ALSO(ptx, name)
 #define CHANGING(name)
 #include "engine/program/specials.def"
-    default:  // the others are the same for every lane
+    default:  // all others are the same for every lane
       return 0;
   }
 }
@@ -117,7 +117,7 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
   z = at.z;
   live_threads = of.threads_per_block;
   shared_bytes = of.shared_bytes + of.reserved_bytes;
-  // One vector serves many blocks; 1024 is the strictest alignment that shared memory is given.
+  // The vector is reused for many blocks. 1024 is the strictest alignment of shared memory.
   if (shared_storage.size() < shared_bytes + 1024) shared_storage.resize(shared_bytes + 1024);
   shared = shared_storage.data() +
            (1024 - reinterpret_cast<uintptr_t>(shared_storage.data()) % 1024) % 1024;
@@ -141,26 +141,28 @@ void Block::start(Grid& of, Worker& by, KilnDim3 at) {
 
 namespace {
 
-// Has it registers that another warp of the row has other values in, besides those that advance?
+// Does it have special registers, besides those that advance, whose values differ in another warp
+// of the row?
 bool needs_specials(const Program& program) {
   return !program.specials.empty() && program.specials[0].tier == Tier::Warp;
 }
 
-// The values of a block from those of the one before it along x, as Program::block_steps says: its
-// Ops would compute the same. False: some value is not known as base and step, or would be near the
-// end of 32 bits, which others have as 64; the Ops have to run, of all values.
+// Computes the values of a block from those of the previous one along x (Program::block_steps); its
+// Ops would compute the same. Returns false if some value is not known as base and step, or comes
+// near the end of 32 bits and another value extends it to 64; then the Ops must run, for all
+// values.
 bool step_block(const Block& block, Frame& frame, uint64_t x) {
   const Program& program = *block.grid->program;
   if (program.block_steps.empty()) return false;
   const auto rises = block.worker->block_rises(program, *block.grid, frame);
   std::byte* const registers = frame.data();
-  std::memcpy(registers + rises[0].offset, &x, 8);  // the first one is %ctaid.x
-  uint32_t lanes = 0;                               // some header has those alone
+  std::memcpy(registers + rises[0].offset, &x, 8);  // the first step is %ctaid.x
+  uint32_t lanes = 0;                               // some header has only lanes
   bool all_small = true;
   for (const Worker::BlockRise& rise : rises.subspan(1)) {
     Affine& value = *reinterpret_cast<Affine*>(registers + rise.offset);
     lanes |= static_cast<uint32_t>(value.state) & static_cast<uint32_t>(AffineState::Lanes);
-    if (rise.check) all_small &= is_small(value);  // before and behind: it did not wrap around
+    if (rise.check) all_small &= is_small(value);  // small before and after, so it did not wrap
     value.base += rise.by;
     value.state = AffineState::Steps;
     if (rise.check) all_small &= is_small(value);
@@ -168,8 +170,8 @@ bool step_block(const Block& block, Frame& frame, uint64_t x) {
   return !lanes && all_small;
 }
 
-// Which Op does a warp begin with? What the frame still holds of the launch or of the block need
-// not run again.
+// Returns the Op with which a warp begins. The Ops whose values the frame still has, of the launch
+// or of the block, need not run again.
 const Op* begin(Warp& warp, Frame& frame) {
   const Block& block = *warp.block;
   const Program& program = *block.grid->program;
@@ -188,7 +190,7 @@ const Op* begin(Warp& warp, Frame& frame) {
   }
   if (served == block.number) {
     const KilnDim3& dim = block.grid->block_dim;
-    // Of a block of narrow rows: the threads of one %tid.z.
+    // With narrow rows: all threads of one %tid.z.
     const uint32_t row = program.narrow_rows ? dim.x * dim.y : dim.x;
     const bool same_row = dim.z == 1 && (dim.y == 1 || program.narrow_rows)
                               ? true
@@ -207,7 +209,7 @@ const Op* begin(Warp& warp, Frame& frame) {
   return ops;
 }
 
-// Null: there is no memory for its registers.
+// Returns null if there is no memory for its registers.
 const Op* start_warp(Block& block, uint32_t index) {
   Warp& warp = *block.warps[index];
   Grid& grid = *block.grid;
@@ -224,7 +226,7 @@ const Op* start_warp(Block& block, uint32_t index) {
     warp.copies.clear();
     warp.groups.clear();
   }
-  if (warp.kernel_frame) {  // of the warp before it in this block, which has ended
+  if (warp.kernel_frame) {  // of the previous warp in this block, which has ended
     warp.local_limit = std::min(warp.local_limit, grid.program->local_bytes);
   } else {
     warp.block = &block;
@@ -255,7 +257,7 @@ const Op* start_warp(Block& block, uint32_t index) {
                   grid.settings.memory_limit_bytes >> 20, demangled(grid.program->name)));
 }
 
-// Frames of callees are left behind when a launch stops in the middle.
+// Frames of callees are still in use if a launch stops in the middle.
 void release_frames(Warp& warp) {
   for (const Split& split : warp.splits) {
     --split.frame->users;
@@ -272,7 +274,7 @@ void release_frames(Warp& warp) {
   warp.kernel_frame = nullptr;
 }
 
-// Of a kernel that neither waits nor has memory of its own.
+// True for a kernel that neither waits nor has memory of its own.
 bool has_simple_blocks(const Warp& warp) {
   const Block& block = *warp.block;
   const Grid& grid = *block.grid;
@@ -282,8 +284,8 @@ bool has_simple_blocks(const Warp& warp) {
            !warp.copies.empty() || !warp.groups.empty());
 }
 
-// The last warp of such a block has ended: what it would take to close the block and to open the
-// next is as much as a short kernel computes.
+// The last warp of such a block has ended. Closing the block and opening the next would cost as
+// much as a short kernel computes.
 const Op* begin_next_block(Warp& warp) {
   Block& block = *warp.block;
   const Grid& grid = *block.grid;
@@ -333,7 +335,7 @@ const Op* go_on(Warp& warp) {
   if (!warp.copies.empty() || !warp.groups.empty()) return nullptr;
   Frame& frame = *warp.kernel_frame;
   if (!advance(program, frame, warp.index, next)) {
-    frame.served_block = ~uint64_t{0};  // some values are those of the next warp, some are not
+    frame.served_block = ~uint64_t{0};  // some values are already those of the next warp
     return nullptr;
   }
   block.finished[warp.index] = 1;
@@ -363,7 +365,7 @@ bool NextBlocks::step() {
   if (!can_ || block.x + 1 == grid.grid_dim.x || !block.worker->has_next(grid, block)) return false;
   Frame& frame = *warp_.kernel_frame;
   if (!step_block(block, frame, block.x + 1)) {
-    frame.served_block = ~uint64_t{0};  // all Ops have to run: some values are the next block's
+    frame.served_block = ~uint64_t{0};  // all Ops must run: some values are the next block's
     return can_ = false;
   }
   block.worker->take_next();
@@ -372,8 +374,8 @@ bool NextBlocks::step() {
   return true;
 }
 
-// One turn of a warp, which may go on as others behind it: `i` is then the last of them. False: the
-// block has to end.
+// Runs one turn of a warp, which may continue as warps after it; `i` is then the last of them.
+// Returns false if the block must end.
 [[gnu::always_inline]] inline bool Block::run_warp(uint32_t* i, const Op* first, bool* progress) {
   Warp& warp = *warps[*i];
   const Outcome outcome = warp.run(first);
@@ -387,7 +389,7 @@ bool NextBlocks::step() {
     ran += warp.steps;
     *progress = true;
     if (last + 1 == started && last + 1 < warp_count) {
-      // The next one goes on with what this one leaves, its frame too.
+      // The next warp takes over everything from this one, including its frame.
       std::swap(warps[last], warps[last + 1]);
     } else {
       release_frames(warp);
@@ -405,7 +407,7 @@ bool NextBlocks::step() {
   return first;
 }
 
-// Every warp once, in their own order.
+// Every warp once, in the usual order.
 [[gnu::always_inline]] inline bool Block::run_in_order(bool* progress) {
   reached = 0;
   for (uint32_t i = 0; i < warp_count; ++i) {
@@ -418,7 +420,7 @@ bool NextBlocks::step() {
   return true;
 }
 
-// Every warp once, in the order of the schedule: all have begun, so that none goes on as the next.
+// Every warp once, in the order of the schedule. All have begun, so none continues as the next.
 [[gnu::noinline]] bool Block::run_scheduled(bool* progress) {
   if (started == 0) {
     beginnings.assign(warp_count, nullptr);
@@ -438,7 +440,7 @@ bool NextBlocks::step() {
   return true;
 }
 
-// Every warp once; false: the block has to end.
+// Runs every warp once. Returns false if the block must end.
 [[gnu::always_inline]] inline bool Block::run_round(bool* progress) {
   *progress = spins = false;
   return grid->settings.schedule ? run_scheduled(progress) : run_in_order(progress);
@@ -455,11 +457,11 @@ bool Block::is_runnable() const {
   return false;
 }
 
-// Rounds between two looks at what comes from outside.
+// Rounds after which other blocks get a turn, even if no warp spins.
 constexpr uint32_t kRoundsAtOnce = 64;
 
-// Warps that have only met at barriers go on at once: nobody else could have done anything for
-// them. One that used up its turn may wait for another block.
+// If warps have only met at barriers, they continue at once, because no other block could have done
+// anything for them. A warp that used up its turn may wait for another block.
 Outcome Block::run() {
   stuck = true;
   counts_warps = !grid->sink && !cluster;

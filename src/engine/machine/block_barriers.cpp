@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the warps of a block meet? A barrier counts threads; those that wait are let pass by their
-// splits, or, where whole warps meet, by one number.
+// How do the warps of a block meet? A barrier counts threads. Waiting threads are released through
+// their splits or, if whole warps meet, by incrementing one number.
 #include <algorithm>
 
 #include "engine/machine/events.h"
@@ -16,8 +16,8 @@ void Block::arrive(uint8_t id, uint32_t threads, uint32_t wanted) {
   release_if_complete(id);
 }
 
-// A whole warp at bar.sync 0, the usual case: the last of them lets all others pass by one number,
-// and nobody has to look at their splits.
+// A whole warp at bar.sync 0, the usual case. The last warp releases all others by incrementing one
+// number, and no splits are searched.
 void Block::arrive_whole(Warp& warp, const Op* next) {
   Barrier& barrier = barriers[0];
   warp.moved = true;

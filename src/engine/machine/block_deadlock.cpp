@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is reported of a block, or a cluster, in which nobody can go on?
+// What is reported for a block, or a cluster, in which no thread can continue?
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 
 WaitsFor what_it_waits_for(const Block& block, const Split& split) {
   if (split.wait == Wait::Barrier) return WaitsFor::Barrier;
-  // A cluster's wait is looked at anew, an mbarrier's is a loop of the program's.
+  // A wait for a cluster's barrier is polled by the engine, one for an mbarrier by a loop of the
+  // program.
   if (split.looks == Look::Cluster) return WaitsFor::Cluster;
   if (split.looks == Look::Grid) return block.grid->cooperative ? WaitsFor::Grid : WaitsFor::Memory;
   return split.looks == Look::None ? WaitsFor::Warp : WaitsFor::Mbarrier;
@@ -80,7 +81,7 @@ void Block::report_deadlock() const {
   } else {
     add_waiters(*this, &waiting);
   }
-  // Threads at a barrier may wait for one that spins: such a deadlock is not the barrier's.
+  // Threads at a barrier may wait for one that spins; then the barrier is not the cause.
   const bool some_spin = std::ranges::any_of(
       waiting, [](const auto& each) { return each.second.waiter.waits_for == WaitsFor::Memory; });
   std::string text = fmt::format(

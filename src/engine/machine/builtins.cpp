@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do printf, assert and the device's malloc run?
+// How do printf, assert, malloc and free of device code run?
 #include "engine/machine/builtins.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostText = 65536;
 
-// Arguments are in a buffer that the caller filled, each at a multiple of its size.
+// The caller has stored the arguments in a buffer, each at a multiple of its size.
 class BufferArguments : public PrintArguments {
  public:
   BufferArguments(const BuiltinCall& call, uint32_t lane) : call_(call), lane_(lane) {
@@ -52,7 +52,7 @@ const Op* run_printf(const BuiltinCall& call) {
     const uint32_t lane = static_cast<uint32_t>(std::countr_zero(rest));
     const uint64_t address = call.argument<uint64_t>(0, lane);
     std::string format;
-    int32_t count = -1;  // of a format that is null
+    int32_t count = -1;  // for a null format
     if (address) {
       BufferArguments arguments(call, lane);
       if (!read_text(call.warp, call.op, lane, address, kMostText, &format)) return nullptr;
@@ -84,7 +84,7 @@ const Op* run_assert(const BuiltinCall& call) {
                   thread.y, thread.z, message));
 }
 
-// As the host's calls do: what a lane takes or gives back.
+// Like calls of the host: reports what a lane allocates or frees.
 void watch_heap(const BuiltinCall& call, uint32_t lane, HostKind kind, uint64_t at, uint64_t bytes,
                 int code) {
   Sink* sink = sink_for(call.warp, kHostEvents);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions may a kernel call that no PTX defines? printf, assert, malloc and free of the
-// device.
+// Which functions may a kernel call that no PTX defines? printf, assert, malloc and free of device
+// code.
 #pragma once
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a grid use that outlives it? One Device travels with the grid, so that nothing below
-// cudart reaches state of the process, and a test can have a device of its own.
+// What does a grid use that outlives it? A Device, which the grid refers to. So nothing below
+// cudart uses state of the process, and a test can have its own device.
 #pragma once
 
 #include <functional>
@@ -22,21 +22,21 @@ struct Device {
 
   Heap heap;
   Textures textures;
-  // Shared: threads keep frames of an earlier device, and give their memory back later.
+  // Shared, because threads keep frames of an earlier device and release them later.
   std::shared_ptr<Budget> budget = std::make_shared<Budget>();
-  // The threads that help; asked each time, for the child of a fork has others. Null: none help.
+  // The helper threads. A function, because the child of a fork has others. Null: no helpers.
   Pool* (*pool)();
-  // Who watches the launches; null: nobody. Changed only while nothing runs.
+  // Receives the events of launches; null: nobody watches. Changes only while nothing runs.
   Sink* sink = nullptr;
-  // Asked for the sink at the first launch; null: `sink` is what it is.
+  // Creates the sink at the first launch; null: `sink` is used as it is.
   Sink* (*make_sink)() = nullptr;
   std::once_flag sink_made;
-  // Why nothing may be launched; null: it may. Set by make_sink, if it cannot do what was asked.
+  // Why nothing may be launched; null: launches are allowed. Set by make_sink on failure.
   const char* refusal = nullptr;
 
-  // Held by a launch whose sink cannot merge: another thread may launch at the same time.
+  // Held by a launch whose sink cannot merge, because another thread may launch at the same time.
   std::mutex watching;
-  // What other threads do meanwhile, for the sink to see when the launch has ended.
+  // What other threads do meanwhile; the sink gets it when the launch has ended.
   std::mutex pending_mutex;
   std::vector<std::function<void(Sink&)>> pending;
 
@@ -46,18 +46,18 @@ struct Device {
   }
 };
 
-// What the environment says, read once for each launch.
+// The settings from the environment, read once per launch.
 struct Settings {
-  uint32_t threads = 0;             // that run blocks; 0: one for each core
-  uint64_t step_limit = 0;          // instructions a warp may run in loops; 0: no limit
-  uint64_t memory_limit_bytes = 0;  // of registers and local memory (budget.h)
-  uint64_t fill_word = 0;           // what shared and local memory begin with (fill.h)
-  uint64_t schedule = 0;  // another order of blocks and warps for each number; 0: as they are
+  uint32_t threads = 0;             // that run blocks; 0: one per core
+  uint64_t step_limit = 0;          // instructions that a warp may run in loops; 0: no limit
+  uint64_t memory_limit_bytes = 0;  // for registers and local memory (budget.h)
+  uint64_t fill_word = 0;           // initial contents of shared and local memory (fill.h)
+  uint64_t schedule = 0;  // each number gives another order of blocks and warps; 0: the usual order
   uint64_t compile_after = ~uint64_t{0};  // Ops of a program (tiering.h); all ones: never
-  bool lanes_alone = false;  // where they can, lanes go through loops one by one (alone.h)
+  bool lanes_alone = false;  // run loops one lane at a time wherever possible (alone.h)
 };
 
-// Something outside that may end a launch, asked every now and then from any of its threads.
+// May end a launch from outside. Polled now and then, from any of the launch's threads.
 class StopSignal {
  public:
   virtual ~StopSignal() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is the text of a fault put together?
+// How is the message of a fault composed?
 #include "engine/machine/fault.h"
 
 #include <cxxabi.h>
@@ -38,7 +38,7 @@ std::string_view access_name(Access access) {
   return access == Access::Read ? "read" : access == Access::Write ? "write" : "atomic";
 }
 
-// "tensor 'x'"; a tensor without a name is described in words by who made the launch.
+// "tensor 'x'". For a tensor without a name, the launch passes a description in words.
 std::string tensor_text(std::string_view name) {
   return name.find(' ') == name.npos ? fmt::format("tensor '{}'", name) : std::string(name);
 }
@@ -79,7 +79,7 @@ std::string nearest_text(const Warp& warp, uint64_t address, uint32_t bytes, Acc
 }  // namespace
 
 std::string demangled(const std::string& name) {
-  if (name.rfind("_Z", 0) != 0) return name;  // else a C function `f` would read as the type float
+  if (name.rfind("_Z", 0) != 0) return name;  // otherwise a C function `f` would read as `float`
   int status = 0;
   char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
   std::string out = status == 0 && text ? text : name;
@@ -87,7 +87,7 @@ std::string demangled(const std::string& name) {
   return out;
 }
 
-// As people write it: compilers write full paths.
+// A relative path, as people write it; compilers write full paths.
 static std::string shown_path(std::string_view path) {
   std::error_code gone;
   const std::string here = std::filesystem::current_path(gone).string() + "/";
@@ -130,7 +130,7 @@ AccessKind kind_of(Access access) {
                                    : AccessKind::Atomic;
 }
 
-// Does the sink say that the kernel goes on? Fills in who it was.
+// Asks the sink whether the kernel continues. Fills in `by`.
 bool recovered(const Warp& warp, const Op* op, uint32_t lane, FaultEvent event) {
   Sink* sink = warp.block->grid->sink;
   if (!sink) return false;

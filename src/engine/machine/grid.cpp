@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a thread run blocks? It takes them from the grid's counter, keeps frames for the next
-// ones, and opens more where all it has wait for others. Which threads do so is in threads.cpp.
+// ones, and opens more blocks if all that it has wait for others. pool.cpp decides which threads do
+// so.
 #include "engine/machine/grid.h"
 
 #include <fmt/format.h>
@@ -46,14 +47,14 @@ std::byte* Worker::junk(uint32_t bytes) {
 
 void Worker::drop_all() noexcept {
   for (auto& block : active_) {
-    if (block && block->cluster) block->cluster->ended.clear();  // else each would keep the other
+    if (block && block->cluster) block->cluster->ended.clear();  // else each keeps the other alive
   }
   active_.clear();
   spare_blocks_.clear();
   pools_.clear();
   last_pool_ = 0;
   while (Frame* first = made_) {
-    first->previous_made = nullptr;  // nothing is before the first; the analyser does not know it
+    first->previous_made = nullptr;  // nothing precedes the first; the analyser does not know it
     destroy(first);
   }
 }
@@ -66,8 +67,8 @@ Worker::Pool& Worker::pool_of(const Program& program) {
   for (last_pool_ = 0; last_pool_ < pools_.size(); ++last_pool_) {
     if (fits(pools_[last_pool_])) return pools_[last_pool_];
   }
-  // Programs go away with their image; a pool of one that is gone is found by its serial and
-  // dropped when there are many.
+  // Programs disappear with their image. A pool of such a program is recognised by its serial, and
+  // all pools are dropped when there are many.
   if (pools_.size() >= 64) {
     for (Pool& old : pools_) {
       while (old.free) {
@@ -83,7 +84,7 @@ Worker::Pool& Worker::pool_of(const Program& program) {
   return pools_.back();
 }
 
-// Out of line: acquire() mostly finds a frame.
+// Out of line, because acquire() usually finds a frame.
 [[gnu::noinline]] Frame* Worker::make_frame(const Program& program, const Grid& grid) {
   const uint64_t bytes = sizeof(Frame) + program.frame_bytes;
   if (!budget_->reserve(bytes, grid.settings.memory_limit_bytes)) return nullptr;
@@ -106,7 +107,7 @@ Worker::Pool& Worker::pool_of(const Program& program) {
 
 namespace {
 
-// Once for each frame and launch.
+// Once per frame and launch.
 [[gnu::noinline]] void fill_parameters(const Program& program, const Grid& grid, Frame* frame) {
   for (const ParameterSlot& slot : program.parameters) {
     uint64_t value = 0;
@@ -192,7 +193,7 @@ namespace {
     block.grid->sink->on(BlockEvent{block.number, {block.x, block.y, block.z}, ended});
 }
 
-// Where all blocks are resident, or none waits for another, any order will do.
+// If all blocks are resident, or none waits for another, any order is possible.
 [[gnu::cold]] uint64_t in_schedule(const Grid& grid, uint64_t index) {
   const uint64_t all = grid.block_count / grid.cluster_size;
   const bool waits = grid.program->may_wait && !grid.cooperative;
@@ -202,9 +203,9 @@ namespace {
 
 }  // namespace
 
-// Threads take blocks in small runs: one at a time they would fight over the counter, a fixed share
-// each would leave cores idle when blocks differ in length. Blocks of a cluster open together,
-// since they may wait for one another.
+// Threads take small runs of blocks. One at a time, they would contend for the counter; a fixed
+// share for each would leave cores idle if blocks differ in length. Blocks of a cluster open
+// together because they may wait for each other.
 bool Worker::open_next(Grid& grid) {
   if (next_ == end_) {
     const uint64_t all = grid.block_count / grid.cluster_size;
@@ -262,23 +263,23 @@ void Worker::close(std::unique_ptr<Block> block) {
     keep(std::move(block));
     return;
   }
-  // Others may still read its shared memory.
+  // Other blocks may still read its shared memory.
   cluster->ended.push_back(std::move(block));
   if (cluster->ended.size() < cluster->blocks.size()) return;
   for (auto& ended : cluster->ended) keep(std::move(ended));
   cluster->ended.clear();
 }
 
-// A block, or a turn of each of its warps: some milliseconds in all.
+// A round is a block, or a turn of each of its warps: some milliseconds in all.
 constexpr uint32_t kRoundsBetweenPolls = 64;
-// This long must all blocks of all workers wait without progress before it is called a deadlock: a
+// How long all blocks of all workers must wait without progress before this counts as a deadlock. A
 // loop around an mbarrier may also watch a word that another block writes, and a block that has not
-// come to grid.sync() one that the host writes.
+// reached grid.sync() may watch one that the host writes.
 constexpr std::chrono::milliseconds kStuck{500}, kStuckGrid{3000};
 
 namespace {
 
-// How long has a worker's every block waited without progress, and have those of all others?
+// How long have all blocks of this worker, and those of all other workers, waited without progress?
 class Standstill {
  public:
   explicit Standstill(Grid& grid) : grid_(grid) { grid_.workers.fetch_add(1); }
@@ -293,7 +294,7 @@ class Standstill {
     counted_ = seen_ = false;
     rounds_ = 0;
   }
-  // After each round in which nothing moved. True: a deadlock.
+  // Called after each round without progress. Returns true if it is a deadlock.
   bool lasts(bool patient) {
     if (++rounds_ % kRoundsBetweenPolls != 0) return false;
     const auto now = std::chrono::steady_clock::now();
@@ -301,7 +302,8 @@ class Standstill {
     if (now - since_ < (patient ? kStuckGrid : kStuck)) return false;
     if (!counted_) grid_.stuck_workers.fetch_add(1);
     counted_ = true;
-    // Twice, with rounds between: the last move of a worker that has just ended may set these free.
+    // Checks twice, with rounds in between: the last action of a worker that has just ended may
+    // release these blocks.
     const bool before = seen_;
     seen_ = grid_.stuck_workers.load() == grid_.workers.load();
     return before && seen_;
@@ -323,7 +325,7 @@ void Worker::run_blocks(Grid& grid) noexcept {
   } catch (const std::bad_alloc&) {
     grid.report(kMemoryAllocation, {});
   } catch (const std::exception& error) {
-    // what() and not a sentence: that would need memory again.
+    // Prints what() without formatting a message, which would need memory again.
     std::fprintf(stderr, "kiln: a bug in the engine: %s\n", error.what());
     grid.report(kUnknown, {});
   }
@@ -337,8 +339,8 @@ void Worker::run_to_the_end(Grid& grid) {
   }
   for (CachedRegion& region : cache_) region = {};
   next_ = end_ = 0;
-  // A block whose warps all spin waits for another block: open that one too. This is more than a
-  // spin on a neighbour needs; a cooperative launch has all its blocks resident.
+  // A block whose warps all spin waits for another block, so that one is opened too. The limit is
+  // more than a spin on a neighbour needs; in a cooperative launch all blocks are resident.
   const size_t most = grid.cooperative ? ~size_t{0} : kResidentBlocks;
   Standstill standstill(grid);
   for (uint32_t rounds = 1; !grid.stop.load(std::memory_order_relaxed); ++rounds) {
@@ -370,7 +372,7 @@ void Worker::run_to_the_end(Grid& grid) {
   }
   for (auto& block : active_) {
     block->abandon();
-    if (block->cluster) block->cluster->ended.clear();  // else each would keep the other
+    if (block->cluster) block->cluster->ended.clear();  // else each keeps the other alive
   }
   active_.clear();
 }

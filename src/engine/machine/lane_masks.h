@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are lanes chosen by the bits of a mask? Without a branch for each lane: these loops are a few
-// vector instructions.
+// How are lanes selected by the bits of a mask? Without a branch per lane: these loops compile to a
+// few vector instructions.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace kiln::engine {
 
-// As many lanes as a T has bits share a part of the mask.
+// The number of lanes that share one part of the mask: the bits of a T, at most 32.
 template <class T>
 constexpr uint32_t kLanesOfPart = sizeof(T) * 8 < kWarpSize ? sizeof(T) * 8 : kWarpSize;
 
@@ -22,7 +22,8 @@ constexpr auto kPartBits = [] {
   return bits;
 }();
 
-// d = mask ? a : b. a and b are the very lanes written or do not overlap them; or one value each.
+// d = mask ? a : b. a and b either equal d or do not overlap it; kOneA, kOneB: one value for all
+// lanes.
 template <std::unsigned_integral T, bool kOneA = false, bool kOneB = false>
 [[gnu::always_inline]] inline void select_lanes(T* d, const T* a, const T* b, uint32_t mask) {
   const T a0 = a[0], b0 = b[0];

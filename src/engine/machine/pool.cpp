@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do threads join a grid, and when are they worth it?
+// How do threads join a grid, and when is this worth it?
 #include "engine/machine/pool.h"
 
 #include <sched.h>
@@ -18,8 +18,8 @@
 namespace kiln::engine {
 namespace {
 
-// Signals belong to the program's own threads: helpers are made, and so begin, with all of them
-// blocked but those that tell of a fault of the thread itself.
+// Signals belong to the program's own threads. Helpers are created with all signals blocked, except
+// those that report a fault of the thread itself, so they start that way.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -36,9 +36,9 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// What a thread has of its own in a library may take memory when it is first touched, as by the
-// first exception, and the process ends where there is none. So there must be room for it before,
-// and it is touched at once.
+// Thread-local data of a library may be allocated when it is first used, for example by the first
+// exception, and the process ends if there is no memory. So this checks that there is memory, and
+// uses the data at once.
 bool has_room() noexcept {
   constexpr size_t kEnough = 65536;
   void* volatile room = std::malloc(kEnough);
@@ -48,18 +48,19 @@ bool has_room() noexcept {
   return true;
 }
 
-// Is there address space for one more thread, its stack and what malloc takes for it, and as much
-// again for everyone else? Where a limit leaves less, threads would take all of it, and the next
-// one of the program's own would end the process when it touches what it has in this library.
+// Is there address space for one more thread, with its stack and malloc's arena, and as much again
+// for everything else? If a limit leaves less, helpers would take all of it, and the next thread of
+// the program itself would end the process when it first uses its thread-local data of this
+// library.
 bool has_space() noexcept {
   constexpr size_t kBytes = size_t{256} << 20;
   void* at = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return at != MAP_FAILED && munmap(at, kBytes) == 0;
 }
 
-// Enough for a thread to be alone with its memory for a while, few enough for all threads to end
-// together. Blocks that wait for each other are taken one by one, in the order in which they are
-// waited for.
+// Enough for a thread to have its memory to itself for a while, and few enough for all threads to
+// end at about the same time. Blocks that wait for each other are taken one by one, in the order in
+// which they are waited for.
 uint32_t blocks_at_once(const Grid& grid, uint32_t workers) {
   if (grid.cooperative || grid.cluster_size > 1 || grid.program->may_wait) return 1;
   constexpr uint64_t kShares = 64, kMost = 16;
@@ -68,12 +69,12 @@ uint32_t blocks_at_once(const Grid& grid, uint32_t workers) {
       std::clamp<uint64_t>(grid.block_count / (kShares * workers), 1, kMost));
 }
 
-// A pointer: memory of a thread of its own is small, so that it need not be found when a thread
-// runs out of memory.
+// A pointer keeps thread-local memory small, so that it need not be allocated when a thread runs
+// out of memory.
 Worker& worker_of_this_thread() {
   thread_local std::unique_ptr<Worker> own;
   if (!own) own = std::make_unique<Worker>();
-  // The analyser ends a thread_local with its scope.
+  // The analyser thinks that a thread_local ends with its scope.
   return *own;  // NOLINT(clang-analyzer-cplusplus.NewDelete)
 }
 
@@ -100,8 +101,8 @@ bool Pool::share(Grid& grid, Worker& own, uint32_t helpers) noexcept {
   return shared;
 }
 
-// Under in_use_. Where the system refuses a thread (a limit of processes, no memory for a stack)
-// those that are there serve; it is asked again later, for a limit may pass.
+// Requires in_use_. If the system refuses a thread (a limit on processes, no memory for a stack),
+// the existing helpers serve. It is asked again later, because the limit may go away.
 void Pool::grow(uint32_t wanted) noexcept {
   constexpr uint32_t kLaunchesBetweenTries = 64;
   if (helpers_ >= wanted || (refused_ && ++since_refusal_ % kLaunchesBetweenTries != 0)) return;
@@ -115,10 +116,10 @@ void Pool::grow(uint32_t wanted) noexcept {
     for (uint32_t made = helpers_; made < wanted && !refused_; ++made) {
       refused_ = !has_space();
       if (refused_) break;
-      ++helpers_;  // before it begins: it may leave at once
+      ++helpers_;  // before it begins, because it may leave at once
       const uint32_t before = begun_.load();
       if (pthread_create(&thread, &detached, &Pool::begin, this) == 0) {
-        begun_.wait(before);  // else this thread could take the memory that it found for itself
+        begun_.wait(before);  // otherwise this thread could take the memory that the helper found
         continue;
       }
       --helpers_;
@@ -169,9 +170,9 @@ uint32_t thread_limit(const Settings& settings) {
 
 void run_grid(Grid& grid) {
   Worker& own = worker_of_this_thread();
-  // Waking the pool costs some microseconds: not worth it for little.
+  // Waking the pool takes some microseconds, which is not worth it for little work.
   bool small = grid.block_count == 1 || grid.block_count * grid.threads_per_block <= 1024;
-  // Watchers see the events of one thread unless they can put those of several together.
+  // Watchers get events from one thread, unless they can merge those of several threads.
   const bool alone = small || (grid.sink && !grid.sink->can_merge());
   const uint32_t workers = alone ? 1 : thread_limit(grid.settings);
   grid.blocks_at_once = blocks_at_once(grid, workers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which threads run the blocks of a grid? The caller works too; the others come from a pool that
-// grows when first needed and takes as many as the system gives.
+// Which threads run the blocks of a grid? The caller, and helpers from a pool that grows when they
+// are first needed, as far as the system allows.
 #pragma once
 
 #include <pthread.h>
@@ -13,11 +13,11 @@
 
 namespace kiln::engine {
 
-// Never freed: its threads run until the process ends. Only one grid at a time is shared out; a
-// second launch from another thread runs alone.
+// Never freed, because its threads run until the process ends. It serves one grid at a time; a
+// second launch from another thread runs on that thread alone.
 class Pool {
  public:
-  // False: the pool is busy, or no thread could be had; nothing has run.
+  // Returns false if the pool is busy or has no threads; nothing has run then.
   bool share(Grid& grid, Worker& own, uint32_t helpers) noexcept;
 
  private:
@@ -26,10 +26,10 @@ class Pool {
   static void* begin(void* pool);
 
   std::mutex in_use_;
-  std::atomic<uint32_t> helpers_{0};  // a helper that finds no room leaves
+  std::atomic<uint32_t> helpers_{0};  // a helper that finds no memory leaves
   std::atomic<bool> refused_{false};
-  std::atomic<uint32_t> begun_{0};  // helpers that have begun, or left at once
-  uint32_t since_refusal_ = 0;      // under in_use_
+  std::atomic<uint32_t> begun_{0};  // helpers that have begun, including those that left at once
+  uint32_t since_refusal_ = 0;      // protected by in_use_
   std::mutex mutex_;
   std::condition_variable wake_, idle_;
   Grid* grid_ = nullptr;

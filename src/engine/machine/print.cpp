@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a conversion of a kernel's printf read and carried out?
+// How is a conversion of a kernel's printf parsed and carried out?
 #include "engine/machine/print.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace kiln::engine {
 namespace {
 
-// Wider fields and more digits are cut to this: a format must not make the process run out of
-// memory.
+// Larger widths and precisions are reduced to this, so that a format cannot make the process run
+// out of memory.
 constexpr int32_t kMostWidth = 4096;
 
 enum class Size { Int, Short, Byte, Wide };

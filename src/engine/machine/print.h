@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a kernel's printf mean? (CUDA programming guide, Formatted Output) The format comes
-// from the kernel, so none of it reaches the host's printf as it stands: each conversion is read
-// here and put together anew.
+// What does a kernel's printf print? (CUDA programming guide, Formatted Output) The format comes
+// from the kernel, so it is never passed to the host's printf as it is: each conversion is parsed
+// here and composed again.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kiln::engine {
 
-// Where arguments come from, in order. Each is false after a fault.
+// The source of the arguments, in order. Each function returns false after a fault.
 class PrintArguments {
  public:
   virtual ~PrintArguments() = default;
@@ -19,12 +19,12 @@ class PrintArguments {
   virtual bool text(uint64_t address, std::string* value) = 0;
 };
 
-// Adds to `out` and counts the arguments that were read, which is what printf returns on a GPU.
-// False: a fault.
+// Appends to `out` and counts the arguments that were read, which is what printf returns on a GPU.
+// Returns false after a fault.
 //
-// %[flags][width][.precision][h|hh|l|ll|j|z|t]type with a type of %cdiouxXpeEfFgGaAs; other
-// conversions are printed as they stand and read no argument, as on a GPU. There %n ends the
-// process; here it is printed.
+// %[flags][width][.precision][h|hh|l|ll|j|z|t]type with a type of %cdiouxXpeEfFgGaAs. Other
+// conversions are printed unchanged and read no argument, as on a GPU. There %n ends the process;
+// here it is printed.
 bool print(std::string_view format, PrintArguments& arguments, std::string* out, int32_t* count);
 
 }  // namespace kiln::engine

@@ -22,10 +22,11 @@ SoleGrid::SoleGrid(const Worker& worker, bool alone) noexcept {
   is_sole_ = others == 0 && alone;
   if (is_sole_) {
     sole.worker.store(&worker);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // whoever saw none yet has been counted
+    // A grid that saw no worker has been counted by now, so SoleChange::begin() sees it.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
   } else if (sole.worker.load() != nullptr) {
-    // A child of fork() may have to ask again. Where the system has no such barrier, nobody has
-    // begun a change.
+    // A child of fork() may have to register again. If the system has no such barrier, no thread
+    // has begun a change.
     constexpr int kBarrier = MEMBARRIER_CMD_PRIVATE_EXPEDITED;
     if (ask_for_barrier(kBarrier) || (register_barrier() && ask_for_barrier(kBarrier))) {
       while (sole.inside.load(std::memory_order_acquire)) sched_yield();
@@ -41,10 +42,10 @@ SoleGrid::~SoleGrid() {
   sole.grids.fetch_sub(1);
 }
 
-// Asking takes milliseconds where the process has several threads.
+// Registering takes milliseconds if the process has several threads.
 bool SoleChange::get_ready() noexcept {
   constexpr uint32_t kEnough = 1000;
-  static uint32_t changes = 0;  // of the sole thread alone
+  static uint32_t changes = 0;  // only the sole thread uses it
   if (ready_.load(std::memory_order_relaxed) == Ready::Never || ++changes < kEnough) return false;
   const bool has_barrier = register_barrier();
   ready_.store(has_barrier ? Ready::Yes : Ready::Never, std::memory_order_relaxed);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which thread may change memory without atomic instructions? One that runs a grid all by itself,
-// while no other grid runs in the process: a locked instruction takes ten times as long as a load
-// and a store. It says when it is inside such a change, by a plain store; a thread that begins
-// another grid makes that store visible (membarrier), and waits until the change is over.
+// Which thread may change memory without atomic instructions? One that runs a grid alone, while no
+// other grid runs in the process. A locked instruction takes ten times as long as a load and a
+// store. The thread marks such a change by a plain store; a thread that begins another grid makes
+// that store visible (membarrier) and waits until the change is over.
 #pragma once
 
 #include <atomic>
@@ -14,19 +14,19 @@ class Worker;
 
 struct SoleState {
   std::atomic<const Worker*> worker{nullptr};  // the one that may; null: none
-  std::atomic<uint32_t> grids{0};              // that run
+  std::atomic<uint32_t> grids{0};              // that are running
   std::atomic<bool> inside{false};
 };
 inline SoleState sole;
 
-// In the child of a fork no thread runs a grid any more, and none will leave its change.
+// In the child of a fork no thread runs a grid, and none will finish its change.
 inline void forget_sole() {
   sole.worker = nullptr;
   sole.grids = 0;
   sole.inside = false;
 }
 
-// While a grid runs. `alone`: one thread runs all of its blocks.
+// Lives while a grid runs. `alone`: one thread runs all of its blocks.
 class SoleGrid {
  public:
   SoleGrid(const Worker& worker, bool alone) noexcept;
@@ -38,7 +38,7 @@ class SoleGrid {
   bool is_sole_;
 };
 
-// For the time of one Op.
+// Lives while one Op runs.
 class SoleChange {
  public:
   explicit SoleChange(const Worker& worker)
@@ -51,7 +51,8 @@ class SoleChange {
   explicit operator bool() const { return is_sole_; }
 
  private:
-  // Whoever begins another grid counts it first, and then looks whether this thread is inside.
+  // A thread that begins another grid first counts it and then checks whether this thread is
+  // inside.
   static bool begin() {
     if (!is_ready()) return false;
     sole.inside.store(true, std::memory_order_relaxed);
@@ -60,7 +61,7 @@ class SoleChange {
     sole.inside.store(false, std::memory_order_release);
     return false;
   }
-  // The system is asked for its barrier once this has been of use for a while.
+  // Registers for membarrier only after a number of changes.
   static bool is_ready() {
     return ready_.load(std::memory_order_relaxed) == Ready::Yes || get_ready();
   }

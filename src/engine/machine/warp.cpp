@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a warp run? The split that is deepest in calls and lowest in the program goes first, so
-// that lanes meet again; one that loops for long gives way to the others, so that a lane that spins
-// on another lane's write gets its wish.
+// How does a warp run? The split that is deepest in calls and lowest in the program runs first, so
+// that lanes converge again. One that loops for long gives way to the others, so that a lane that
+// spins until another lane writes something does not block it.
 #include "engine/machine/warp.h"
 
 #include <algorithm>
@@ -18,13 +18,12 @@
 namespace kiln::engine {
 namespace {
 
-// Backward branches between two turns: long enough to hide the cost of a switch, short enough for
-// spins.
+// Backward branches per turn: enough to hide the cost of a switch, few enough for spins.
 constexpr int32_t kTurn = 2048;
-// How often all meet at a barrier between two looks at whether the program has got faster.
+// After so many meetings at a barrier, a warp checks whether the program has got faster.
 constexpr uint32_t kMeetings = 64;
 constexpr uint32_t kMaxLocalBytes = 1 << 20;
-// Behind the last lane's: machine code reads four bytes where it wants one.
+// After the last lane's memory: machine code reads four bytes where it needs one.
 constexpr size_t kBehindLocal = 16;
 
 template <class T>
@@ -33,14 +32,14 @@ void blend(std::byte* to, const void* from, uint32_t mask) {
   select_lanes(d, static_cast<const T*>(from), d, mask);
 }
 
-// grid.sync() of cooperative groups: all blocks but one add 1, that one adds 2^31 less their
-// number.
+// grid.sync() of cooperative groups: all blocks except one add 1; that one adds 2^31 minus the
+// number of the others.
 bool grid_is_partly_here(const Grid& grid) {
   return grid.cooperative &&
          (__atomic_load_n(&grid.workspace[1], __ATOMIC_RELAXED) & 0x7fffffffu) != 0;
 }
 
-// The usual case: all lanes together.
+// The usual case: all lanes are together.
 [[gnu::always_inline]] inline bool pick_only(Warp& warp) {
   if (warp.splits.size() != 1 || warp.splits[0].wait != Wait::None) return false;
   const Split& only = warp.splits[0];
@@ -60,14 +59,14 @@ bool goes_before(const Split& a, const Split& b) {
   return a.at != b.at ? a.at < b.at : a.pass && !b.pass;
 }
 
-// Lanes that have waited at a *.sync and may go through it go before those that come to it only
-// now, by way of another: those wait for the next time.
+// Lanes that have waited at a *.sync and may pass it go before those that only reach it now, by
+// another path. Those wait for the next time.
 bool become_one(const Split& a, const Split& b) {
   return a.at == b.at && a.frame == b.frame && a.pass == b.pass && a.wait != Wait::Barrier &&
          b.wait != Wait::Barrier;
 }
 
-// What lane `i` has, of `bytes` each or of one bit.
+// The value of lane `i`: `bytes` bytes, or one bit if that is 0.
 uint64_t value_of(const void* values, uint32_t i, uint32_t bytes) {
   uint64_t out = 0;
   std::memcpy(&out, static_cast<const std::byte*>(values) + size_t{i} * bytes, bytes ? bytes : 4);
@@ -81,7 +80,7 @@ void bring(uint32_t lanes, Handler by, const void* values, uint32_t bytes, Broug
   to->lanes |= lanes;
 }
 
-// Returns the lanes that have brought something to such an exchange.
+// Returns the lanes that have brought values to this exchange.
 uint32_t take_from(const Brought& from, uint32_t lanes, Handler by, void* values, uint32_t bytes) {
   uint32_t found = 0, bits = 0;
   for (uint32_t i = 0; i < kWarpSize; ++i) {
@@ -100,7 +99,7 @@ uint32_t take_from(const Brought& from, uint32_t lanes, Handler by, void* values
 }  // namespace
 
 const Op* Warp::step_masked(const Op* op) {
-  // Nobody looks at the registers of lanes that have ended.
+  // Nothing reads the registers of lanes that have ended.
   if (op->effect <= Effect::Scalar || mask == alive) return op->run(*this, op);
   Op redirected = *op;
   redirected.d = kScratch;
@@ -137,8 +136,8 @@ void Warp::put_some(uint32_t offset, const void* values, uint32_t bytes) {
   }
 }
 
-// Lanes that a branch has led apart, and nothing else: those that are lowest go on, as far as the
-// next ones. False: it is not so.
+// If a branch has separated lanes, and nothing else has, picks those that are lowest; they run
+// until they reach the next ones. Returns false in other cases.
 bool Warp::pick_lowest() {
   if (splits.empty()) return false;
   const Split& first = splits[0];
@@ -169,7 +168,7 @@ bool Warp::pick_lowest() {
   return true;
 }
 
-// Lanes of the current split go on there. Those that are there already go on with them.
+// Lanes of the current split continue at `at`, together with those that are already there.
 void Warp::stand_by(const Op* at, uint32_t lanes) {
   for (Split& s : splits) {
     if (s.at != at || s.frame != frame || s.penalty != current_penalty || s.wait != Wait::None ||
@@ -183,13 +182,13 @@ void Warp::stand_by(const Op* at, uint32_t lanes) {
 }
 
 bool Warp::pick() {
-  // Splits that are at the same place become one.
+  // Splits at the same place become one.
   for (size_t i = 0; i < splits.size(); ++i) {
     for (size_t j = i + 1; j < splits.size();) {
       Split &a = splits[i], &b = splits[j];
       if (become_one(a, b)) {
         a.mask |= b.mask;
-        a.wait = Wait::None;  // a *.sync looks again whether all are here
+        a.wait = Wait::None;  // a *.sync checks again whether all are here
         a.penalty = std::min(a.penalty, b.penalty);
         --a.frame->users;
         splits.erase(splits.begin() + static_cast<long>(j));
@@ -205,14 +204,14 @@ bool Warp::pick() {
       best = i;
   }
   if (best == splits.size()) {
-    // bar.warp.sync may be reached at several places: complete when all its members wait, wherever
-    // they stand.
+    // bar.warp.sync may be reached at several places. It is complete when all its members wait,
+    // wherever they are.
     uint32_t waiting = 0;
     for (const Split& s : splits) waiting |= s.wait == Wait::Sync ? s.mask : 0;
     for (size_t i = 0; i < splits.size(); ++i) {
       Split& s = splits[i];
       if (s.wait != Wait::Sync || (s.sync_mask & alive & ~waiting) != 0) continue;
-      if (best == splits.size()) met_with = brought;  // which they overwrite one after the other
+      if (best == splits.size()) met_with = brought;  // before these splits overwrite it
       s.wait = Wait::None;
       s.pass = true;
       best = i;
@@ -237,7 +236,7 @@ bool Warp::pick() {
 }
 
 void Warp::run_alone(const Op* op) {
-  if (mask == alive) {  // all, or those that have not ended
+  if (mask == alive) {  // all lanes, or all that have not ended
     while (op) op = op->run(*this, op);
   } else {
     while (op) op = step_masked(op);
@@ -261,8 +260,8 @@ void Warp::run_divergent(const Op* op) {
   }
 }
 
-// A loop that meets a barrier in each round never uses up its turn: the limit is looked at here,
-// and whether the program has got faster, now and then.
+// A loop with a barrier in each iteration never uses up its turn. So the limit is checked here, and
+// now and then whether the program has got faster.
 const Op* Warp::pass_barrier() {
   if (met == block->meetings) return nullptr;
   at_barrier = false;
@@ -346,7 +345,7 @@ Outcome Warp::run(const Op* first) {
       return alive == 0 ? Outcome::Finished : Outcome::Blocked;
     event = Event::None;
     const Op* op = resume;
-    // A loop that meets a barrier in each round never uses up its turn: the limit is looked at here
+    // A loop with a barrier in each iteration never uses up its turn, so the limit is checked here
     // too.
     if (const uint64_t limit = block->grid->settings.step_limit; limit && steps > limit) {
       yield(op);
@@ -360,13 +359,12 @@ Outcome Warp::run(const Op* first) {
     if (at_barrier) return Outcome::Blocked;
     if (event == Event::Fault) return Outcome::Faulted;
     if (event == Event::Yield) {
-      // What the spinning lanes wait for may well be another lane of this warp: each split has its
-      // turn.
+      // The spinning lanes may well wait for another lane of this warp, so each split gets a turn.
       if (++yields >= splits.size()) return Outcome::Yielded;
       turn = kTurn;
     }
     if (alive == 0) return Outcome::Finished;
-    // The usual end of a turn: all lanes together at a barrier that others have not come to.
+    // The usual end of a turn: all lanes together at a barrier that others have not reached.
     if (splits.size() == 1 && splits[0].wait == Wait::Barrier) return Outcome::Blocked;
   }
 }
@@ -385,7 +383,7 @@ const Op* Warp::jump_back(const Op* from, const Op* to) {
   const bool moved_before = moved;
   const Op* end = yield(to);
   if (!from->y || event != Event::Yield) return end;
-  // Where somebody watches, also of a kernel that waits for what nobody writes.
+  // In watched runs, also for a kernel that waits for something that nobody writes.
   const bool only_waits = (from->y & kOnlyWaits) && block->grid->sink;
   if (only_waits || grid_is_partly_here(*block->grid)) {
     moved = moved_before;
@@ -488,8 +486,8 @@ const Op* Warp::fault(const Op* op, int code, uint32_t lane, const std::string& 
   if (block->grid->sink) [[unlikely]]
     deliver_fault(*this, op, code, lane, what);
   event = Event::Fault;
-  splits.push_back({op, mask, frame, Wait::None, 0, 0, 0,
-                    false});  // so that its frames are found and given back
+  // So that its frames are found and released.
+  splits.push_back({op, mask, frame, Wait::None, 0, 0, 0, false});
   block->grid->report(code, what);
   return nullptr;
 }
@@ -526,7 +524,7 @@ bool Warp::grow_local(uint32_t bytes_per_lane) {
 
 void Warp::fill_local(uint32_t lanes, uint32_t from, uint32_t bytes) {
   const uint64_t word = block->grid->settings.fill_word;
-  // What is between the lanes is nobody's: a function that comes to need it fills it first.
+  // The memory between the lanes is unused: a function that needs it fills it first.
   if (lanes == kFullMask && from == 0 && local_stride <= 2 * bytes) {
     fill_memory(local.data(), size_t{local_stride} * kWarpSize, word);
     return;

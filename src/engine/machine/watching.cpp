@@ -14,14 +14,14 @@ void add_offset(const A* from, uint64_t offset, uint64_t (&to)[kWarpSize]) {
   for (uint32_t i = 0; i < kWarpSize; ++i) to[i] = static_cast<A>(from[i] + static_cast<A>(offset));
 }
 
-// A run of 32-bit addresses that passes the end of the address space goes by lanes.
+// A run of 32-bit addresses that wraps around is delivered by lanes.
 bool run_wraps(uint64_t base, uint64_t step) {
   const auto signed_step = static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(step)));
   const int64_t last = static_cast<int64_t>(base) + signed_step * (kWarpSize - 1);
   return last < 0 || last > int64_t{0xffffffff};
 }
 
-// False: the addresses go by lanes.
+// Returns false if the addresses must be delivered by lanes.
 bool read_rows(const Affine& value, uint64_t offset, bool narrow, AccessEvent* event) {
   Affine at = value;
   at.base += offset;
@@ -41,7 +41,7 @@ bool read_rows(const Affine& value, uint64_t offset, bool narrow, AccessEvent* e
   return true;
 }
 
-// Fills in shape, base and step, or the lanes. Inline, for each access comes through here.
+// Fills in the shape, base and step, or the lanes. Inline, because every access calls it.
 [[gnu::always_inline]] inline void read_addresses(Warp& warp, const Op* op, AccessEvent* event,
                                                   uint64_t (&lanes)[kWarpSize]) {
   const auto offset = static_cast<uint64_t>(op->imm);
@@ -109,7 +109,7 @@ void deliver_access(Warp& warp, const Op* op, const AccessSite& site) {
 
 namespace {
 
-// Whether the bytes of all lanes, active or not, begin at most `most` behind `begin`.
+// Do the bytes of all lanes, active or not, begin at most `most` bytes after `begin`?
 bool all_inside(const AccessEvent& event, uint64_t begin, uint64_t most) {
   const auto inside = [&](uint32_t lane) { return event.address(lane) - begin <= most; };
   constexpr uint32_t kLast = kWarpSize - 1;
@@ -148,7 +148,7 @@ void check_variable(Warp& warp, const Op* op, const VariableSite& site) {
     const uint64_t address = event.address(lane);
     if (size >= site.bytes && address - begin <= size - site.bytes) continue;
     const uint64_t in_block = generic ? address ^ kSharedWindow : address;
-    // What the block does not have is reported when it is accessed.
+    // An access outside the block's memory is reported when it happens.
     if (in_block > warp.block->shared_bytes || warp.block->shared_bytes - in_block < site.bytes)
       continue;
     left_variable(warp, op, lane, site, in_block, size);

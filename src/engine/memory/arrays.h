@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are CUDA arrays, textures and surfaces on the engine? Rows of elements in ordinary memory,
-// and how to read them.
+// How does the engine represent CUDA arrays, textures and surfaces? As rows of elements in ordinary
+// memory, and a description of how to read them.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ enum : unsigned { kLayered = 1, kSurfaceLoadStore = 2, kCubemap = 4 };
 
 struct Array {
   ChannelDesc desc{};
-  Extent extent{};  // in elements; a height or depth of 0 as the caller gave it
+  Extent extent{};  // in elements; a height or depth of 0 stays as the caller gave it
   unsigned flags = 0;
   uint32_t element_bytes = 0;
   std::vector<std::byte> bytes;
@@ -31,12 +31,12 @@ struct Array {
   std::byte* row(size_t y, size_t z) { return bytes.data() + (z * rows() + y) * row_bytes(); }
 };
 
-// What a texture or surface object stands for.
+// What the handle of a texture or surface refers to.
 struct TextureObject {
   ResourceDesc resource;
   TextureDesc texture;
   bool surface = false;
-  // Where the elements are, whatever the resource is.
+  // The elements, whatever the kind of resource.
   std::byte* data = nullptr;
   ChannelDesc desc{};
   uint32_t element_bytes = 0;
@@ -44,7 +44,7 @@ struct TextureObject {
   unsigned flags = 0;                                  // of the array
 };
 
-// The arrays and objects that are alive. Its methods are thread-safe; who changes it takes the
+// All live arrays and objects. The methods are thread-safe; code that changes the members locks the
 // mutex.
 struct Textures {
   mutable std::mutex mutex;
@@ -53,7 +53,7 @@ struct Textures {
   uint64_t next = 1;
 
   bool is_array(const void* handle) const;
-  // The object behind the handle that a kernel was given; null: none.
+  // Returns the object of a handle that a kernel received, or null.
   const TextureObject* find(uint64_t handle) const;
 };
 

@@ -11,9 +11,9 @@
 
 namespace kiln::engine {
 
-// A few pages at once, for one piece of code after the other: the system takes longer to find a
-// place for a page than to fill it. Each is written while nobody may execute it, and executed once
-// nobody may write it any more.
+// A few pages that are mapped at once and filled with several pieces of code, because the system
+// takes longer to find a place for a page than to fill it. Each page is writable before it is
+// executable, and never again.
 class CodeMemory::Pages {
  public:
   Pages() = default;
@@ -32,7 +32,7 @@ class CodeMemory::Pages {
   }
   size_t bytes() const { return bytes_; }
   size_t left() const { return bytes_ - used_; }
-  // Whole pages; null: the system forbids it.
+  // Fills whole pages. Returns null if the system forbids it.
   const void* fill(std::span<const std::byte> code, size_t bytes) {
     std::byte* const begin = all_ + used_;
     std::memcpy(begin, code.data(), code.size());
@@ -52,7 +52,7 @@ bool CodeMemory::fill(std::span<const std::byte> code) {
   using Some = std::shared_ptr<Pages>;
   static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t bytes = (code.size() + page - 1) / page * page;
-  constexpr size_t kFirst = 2, kMost = 16;  // twice as many each time
+  constexpr size_t kFirst = 2, kMost = 16;  // doubles each time
   std::unique_ptr<Some> pages = Spare<Some>::take();
   if (!*pages || (*pages)->left() < bytes) {
     const size_t before = *pages ? (*pages)->bytes() / page : kFirst / 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does machine code lie? In pages of its own that are first written and then executed, never
-// both at once.
+// Where is machine code stored? In pages of its own, which are first writable and then executable,
+// never both at once.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class CodeMemory {
   CodeMemory() = default;
   CodeMemory(const CodeMemory&) = delete;
   CodeMemory& operator=(const CodeMemory&) = delete;
-  // False: there is no memory, or the system forbids to execute what was written.
+  // Returns false if there is no memory or the system forbids executable pages.
   bool fill(std::span<const std::byte> code);
   const void* begin() const { return begin_; }
 

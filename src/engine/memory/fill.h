@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does shared and local memory hold before anybody has written it? On a GPU whatever the last
-// block left there. Zeros would make a kernel that forgot to write look right, so it is junk here,
-// and the same junk in every run.
+// What do shared and local memory contain before a kernel writes them? On a GPU, whatever the last
+// block left there. Zeros would hide that a kernel reads memory before it writes it, so it is
+// junk here, the same in every run.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace kiln::engine {
 
-// NaN as f16, bf16, f32 and f64; an index far outside of everything as 32 or 64 bits, signed or
-// not.
+// A NaN as f16, bf16, f32 and f64; far out of range as a 32-bit or 64-bit index, signed or
+// unsigned.
 constexpr uint64_t kJunk = 0x7ffd7ffd7ffd7ffd;
 
 inline void fill_memory(std::byte* to, uint64_t bytes, uint64_t word) {

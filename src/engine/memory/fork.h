@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes the engine usable in the child of a fork, whatever other threads were doing? A fork
-// takes every lock of the engine first, in one order, so that nothing is half changed; the child
-// gets them back and forgets what belonged to threads that it does not have.
+// How does the engine stay usable in the child of a fork, whatever other threads were doing? A fork
+// first takes every lock of the engine, in a fixed order, so nothing is half changed. The child
+// releases them and forgets what belonged to threads that it does not have.
 //
-// Locks of a launch (Grid, MemoryMap, the helpers' own) are not among them: the thread that forks
-// is in no launch, and the child makes helpers of its own.
+// Locks of a launch (Grid, MemoryMap, the helpers' own) are not taken: the thread that forks runs
+// no launch, and the child creates its own helpers.
 #pragma once
 
 #include <mutex>
@@ -21,7 +21,7 @@ inline void hold(std::mutex& mutex, ForkPhase phase) {
     mutex.unlock();
   }
 }
-// It belongs to a thread by its id, which is another in the child.
+// Its owner is a thread ID, which differs in the child. So the child creates the mutex again.
 inline void hold(std::recursive_mutex& mutex, ForkPhase phase) {
   if (phase == ForkPhase::Prepare) {
     mutex.lock();

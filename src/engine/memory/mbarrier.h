@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the 64 bits of an mbarrier say? They are the engine's own: bits 0-19 arrivals still
-// wanted, 20-39 arrivals of a phase, 40-62 bytes still to come (signed), 63 the parity of the
-// phase. The blocks of a cluster run on one thread: no atomics are needed.
+// What do the 64 bits of an mbarrier mean? The layout is the engine's own: bits 0-19 are the
+// pending arrivals, 20-39 the arrivals per phase, 40-62 the pending bytes (signed), and 63 is the
+// parity of the phase. The blocks of a cluster run on one thread, so no atomics are needed.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ inline Phase phase_at(const std::byte* object) {
   return decode_phase(word);
 }
 
-// A copy has brought `bytes` to the object's phase.
+// Called when a copy has delivered `bytes` for the current phase of the object.
 inline void complete_bytes(std::byte* object, int64_t bytes) {
   Phase p = phase_at(object);
   p.bytes -= bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is an address found among the regions of a launch, the engine's allocations and the mappings
-// of the process?
+// How does the engine find an address among the regions of a launch, its own allocations and the
+// mappings of the process?
 #include "engine/memory/memory.h"
 
 #include <sys/mman.h>
@@ -14,13 +14,13 @@ namespace kiln::engine {
 namespace {
 
 constexpr uint64_t kAlignment = 256;
-// How far apart allocations are while freed memory is kept: an index that runs past the end of one,
-// by as much as a launch has threads, must not come to the next one, where it would look right and
-// race with those who write there. Nobody touches what is between, so it costs addresses alone.
+// The distance between allocations while freed memory is kept. An index that runs past the end of
+// one, by as much as a launch has threads, must not reach the next one, where it would look right
+// and race with the writes there. Nothing touches the gap, so it costs only addresses.
 constexpr uint64_t kApart = 4 << 20;
-// Large allocations ask for large pages. A kernel that walks down the columns of a matrix comes to
-// another page with each access, and finding it took most of its time; and to have a page of 4 KiB
-// costs as much as to write it. Where the system has none, nothing changes.
+// Large allocations ask for large pages. A kernel that walks down the columns of a matrix reaches
+// another page with each access, and most of its time went into finding the pages; and to get a
+// page of 4 KiB costs as much as to write it. If the system has no large pages, nothing changes.
 constexpr uint64_t kLargePage = 2 << 20;
 constexpr uint64_t kLargeFrom = 4 * kLargePage;
 
@@ -137,18 +137,18 @@ bool Heap::forget(const void* at) {
 }
 
 void Heap::at_fork(ForkPhase phase) {
-  if (phase == ForkPhase::Child) {  // launches of threads that the child does not have
+  if (phase == ForkPhase::Child) {  // the child does not have the threads of these launches
     for (Slot& slot : slots_) slot.began.store(0);
     running_beyond_.clear();
   }
   hold(mutex_, phase);
 }
 
-// For what a change retires, the memory and the snapshot: before anything changes, for it may
-// throw.
+// Reserves room for what a change retires: the memory and the snapshot. Call it before changing
+// anything, because it may throw.
 void Heap::make_room_locked() { retired_.reserve(retired_.size() + 2); }
 
-// Launches that begin from now on see the memory as it is now. After make_room_locked().
+// Launches that begin later see the memory as it is now. Call make_room_locked() first.
 void Heap::changed_locked() noexcept {
   current_.store(nullptr);
   const uint64_t now = time_.fetch_add(1) + 1;
@@ -190,7 +190,7 @@ RunningLaunch::RunningLaunch(Heap& heap) : heap_(heap) {
     std::lock_guard lock(heap.mutex_);
     regions_ = heap.regions_locked().get();
     if (!slot_) heap.running_beyond_.push_back(began_ = heap.time_.load());
-  } catch (...) {  // no destructor runs: a slot that stayed taken would keep all memory forever
+  } catch (...) {  // no destructor runs, and a slot that stays taken would keep all memory forever
     if (slot_) slot_->store(0);
     throw;
   }
@@ -257,7 +257,7 @@ uint64_t Heap::bytes_in_use(const std::string& name) const {
 void MemoryMap::begin(const KilnRegion* regions, uint32_t count, bool check,
                       const std::vector<Region>& heap) {
   regions_.clear();
-  heap_ = {std::shared_ptr<void>(), &heap};  // owned by who launches
+  heap_ = {std::shared_ptr<void>(), &heap};  // owned by the launch
   check_ = check;
   for (uint32_t i = 0; i < count; ++i) {
     uint64_t at = reinterpret_cast<uint64_t>(regions[i].begin);
@@ -284,7 +284,7 @@ void MemoryMap::add(Region region) {
 }
 
 std::optional<Region> MemoryMap::find(uint64_t address, uint64_t bytes, bool write) const {
-  // Tensors may overlap (views of one storage): any that holds the bytes will do. They are few.
+  // Tensors may overlap (views of one storage). Any that holds the bytes will do; there are few.
   for (const Region& region : regions_) {
     if (region.begin > address) break;
     if (region.holds(address, bytes) && (region.writable || !write)) return region;
@@ -323,7 +323,7 @@ std::optional<Region> mapped_region(uint64_t address) {
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
   if (!maps) return std::nullopt;
   std::optional<Region> found;
-  // Neighbouring mappings with the same rights count as one: an allocation may span them.
+  // Adjacent mappings with the same rights count as one, because an allocation may span them.
   Region current;
   char line[512];
   while (std::fgets(line, sizeof line, maps)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses may a kernel touch? The tensors of the launch, the engine's own allocations and
-// variables; and, where an op gave no list, whatever the process has mapped.
+// Which addresses may a kernel access? The tensors of the launch, and the engine's own allocations
+// and variables; if an op passes no list, also everything that the process has mapped.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@
 
 namespace kiln::engine {
 
-// A generic address outside of global memory carries its space in the top byte.
+// The top byte of a generic address outside of global memory is the tag of its space.
 constexpr uint64_t kSharedTag = 0x01;
 constexpr uint64_t kLocalTag = 0x02;
-// Inside the shared window: bits 24-31 are 0 for the block's own memory, else the rank in the
-// cluster plus one.
+// In the shared window, bits 24-31 are 0 for the block's own memory; otherwise they are the rank in
+// the cluster plus one.
 constexpr uint32_t kPeerShift = 24;
 constexpr uint64_t kPeerBits = uint64_t{0xff} << kPeerShift;
 constexpr uint64_t kSharedWindow = kSharedTag << 56;
@@ -47,25 +47,26 @@ struct Allocation {
   uint64_t bytes = 0;
   AllocationKind kind = AllocationKind::Device;
   std::string name;
-  void* owned = nullptr;  // null: the memory is someone else's
+  void* owned = nullptr;  // null: the engine does not own the memory
 };
 
 // The engine's own memory, by address. Thread-safe.
 class Heap {
  public:
-  // Aligned to 256 bytes, zeroed only as the system does it. Null when there is no memory.
+  // Aligned to 256 bytes, and zeroed only as far as the system does it. Returns null if there is no
+  // memory.
   void* allocate(uint64_t bytes, AllocationKind kind, const char* name = "") noexcept;
-  // From now on no new launch may touch it. The memory itself stays until every launch has ended
-  // that began before, for those may: cudaFree of a GPU waits for them.
+  // Launches that begin later may not access the memory. It is kept until all launches that began
+  // before have ended, because they may still access it: on a GPU, cudaFree waits for them.
   bool release(const void* begin);
-  // Memory that someone else owns but that kernels may touch.
+  // Adds memory that the engine does not own but that kernels may access.
   void adopt(const void* begin, uint64_t bytes, AllocationKind kind, std::string name);
   bool forget(const void* begin);
   std::optional<Allocation> find(uint64_t address) const;
-  // Sorted by address; replaced and not changed when memory comes or goes.
+  // Sorted by address. A change replaces the list and does not modify it.
   std::shared_ptr<const std::vector<Region>> regions();
-  // Keeps up to that many bytes of what was released: a use of freed memory is then not hidden by
-  // an allocation that got the same address.
+  // Keeps up to `bytes` bytes of released memory, so that a use after free is not hidden by a new
+  // allocation at the same address.
   void set_quarantine(uint64_t bytes);
   uint64_t bytes_in_use() const;
   uint64_t bytes_in_use(const std::string& name) const;
@@ -78,7 +79,7 @@ class Heap {
   struct Retired {
     void* memory;                             // null: none
     std::shared_ptr<const Regions> snapshot;  // null: none
-    uint64_t since;  // launches that began at an earlier time may still touch it
+    uint64_t since;                           // launches that began earlier may still access it
   };
   std::shared_ptr<const Regions> regions_locked();
   void make_room_locked();
@@ -98,54 +99,54 @@ class Heap {
   uint64_t quarantine_limit_ = 0, quarantine_bytes_ = 0;
   uint64_t bytes_in_use_ = 0;
   std::shared_ptr<const Regions> snapshot_;
-  // A launch takes no lock. It writes the time at which it began into a slot, and only then takes
-  // the snapshot; whoever retires something replaces the snapshot first and looks at the slots
-  // then. In the one order that sequentially consistent operations have, either the launch is seen
-  // in its slot, or it takes the new snapshot.
+  // A launch takes no lock. It writes the time at which it began into a slot before it takes the
+  // snapshot. A thread that retires something replaces the snapshot before it looks at the slots.
+  // Sequentially consistent operations have one total order, so either the launch is seen in its
+  // slot, or it takes the new snapshot.
   static constexpr size_t kSlots = 64;
   struct alignas(64) Slot {
     std::atomic<uint64_t> began{0};  // 0: free
   };
   Slot slots_[kSlots];
-  std::atomic<uint64_t> time_{1};                 // rises with each change
-  std::atomic<const Regions*> current_{nullptr};  // of snapshot_; null: has to be made anew
+  std::atomic<uint64_t> time_{1};                 // increases with each change
+  std::atomic<const Regions*> current_{nullptr};  // snapshot_.get(); null: must be made again
   std::atomic<size_t> retired_count_{0};
-  std::vector<uint64_t> running_beyond_;  // times of launches that found no free slot
+  std::vector<uint64_t> running_beyond_;  // begin times of launches that found no free slot
 };
 
-// While it lives, what it may touch is not given back to the system.
+// While it lives, the memory that the launch may access is not given back to the system.
 class RunningLaunch {
  public:
   explicit RunningLaunch(Heap& heap);
   ~RunningLaunch() { end(); }
   RunningLaunch(const RunningLaunch&) = delete;
   RunningLaunch& operator=(const RunningLaunch&) = delete;
-  // As of its begin; valid until its end.
+  // As they were when the launch began; valid until it ends.
   const std::vector<Region>& regions() const { return *regions_; }
   void end() noexcept;
 
  private:
   Heap& heap_;
-  std::atomic<uint64_t>* slot_ = nullptr;  // null: it is in running_beyond_
+  std::atomic<uint64_t>* slot_ = nullptr;  // null: began_ is in running_beyond_
   uint64_t began_ = 0;
   bool ended_ = false;
   const std::vector<Region>* regions_ = nullptr;
 };
 
-// What one launch may touch.
+// What one launch may access.
 class MemoryMap {
  public:
-  // `heap` must live as long as the map.
+  // `heap` must outlive the map.
   void begin(const KilnRegion* regions, uint32_t count, bool check,
              const std::vector<Region>& heap);
   void add(Region region);
-  // Device-side malloc and free changed the heap.
+  // For changes of the heap by device-side malloc and free.
   void refresh(std::shared_ptr<const std::vector<Region>> heap);
-  // The region that holds the bytes and allows the access, or nothing.
+  // The region that holds the bytes and allows the access, if there is one.
   std::optional<Region> find(uint64_t address, uint64_t bytes, bool write) const;
-  // For messages: the tensor or allocation that an address belongs to, also one without a byte.
+  // For messages: the tensor or allocation that an address belongs to, even if it is empty.
   std::optional<Region> owner(uint64_t address) const;
-  // For messages: the nearest region, or nothing when there is none at all.
+  // For messages: the nearest region, if there is any.
   std::optional<Region> nearest(uint64_t address) const;
 
  private:
@@ -157,7 +158,7 @@ class MemoryMap {
   std::shared_ptr<const std::vector<Region>> heap() const;
 };
 
-// The mapping of this process around an address, from /proc/self/maps.
+// The readable mapping of this process that contains an address, from /proc/self/maps.
 std::optional<Region> mapped_region(uint64_t address);
 
 }  // namespace kiln::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do the bytes of a multicast copy go? To the same place in each block of the cluster that a
-// mask names.
+// Where do the bytes of a multicast copy go? To the same place in each block of the cluster that is
+// in a mask.
 #pragma once
 
 #include <bit>

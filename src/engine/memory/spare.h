@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who keeps what is costly to make and used by one thread after the other?
+// How do threads reuse an object that is expensive to make? One unused object is kept for the next
+// thread that needs one.
 #pragma once
 
 #include <atomic>
@@ -8,8 +9,8 @@
 
 namespace kiln::engine {
 
-// The one that nobody uses, or a new one. No lock and nothing of a thread: a fork may come at any
-// time, and its child makes another one.
+// take() returns the unused object, or a new one. There is no lock and no state of a thread, so a
+// fork may happen at any time; its child makes another object.
 template <class T>
 struct Spare {
   static std::unique_ptr<T> take() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a tensor map made, checked and changed? (CUDA driver API: Tensor Map Object Management)
+// How is a tensor map encoded, checked and changed? (CUDA driver API: Tensor Map Object Management)
 #include "engine/memory/tensor_map.h"
 
 #include <cstring>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a CUtensorMap of the engine hold? 128 bytes that cuTensorMapEncodeTiled fills and TMA
-// copies read; a GPU's own layout is not public, and a map never leaves the machine that made it.
+// What does a CUtensorMap of the engine contain? 128 bytes that cuTensorMapEncodeTiled writes and
+// TMA copies read. The layout that a GPU uses is not public, and a map never leaves the machine
+// that made it.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,12 @@ namespace kiln::engine {
 
 constexpr uint32_t kMaxTensorRank = 5;
 
-// Values of CUtensorMapDataType, in its order.
+// One row per value of CUtensorMapDataType, in its order.
 struct TensorType {
-  const char* ptx;  // the type that reductions compute with; "": none
+  const char* ptx;  // the type in which reductions compute; "": none
   uint8_t bytes;
 };
-const TensorType* tensor_type(uint32_t data_type);  // null: not known here
+const TensorType* tensor_type(uint32_t data_type);  // null: unknown
 
 enum class Swizzle : uint8_t {
   None,
@@ -31,7 +32,7 @@ enum class Swizzle : uint8_t {
 struct alignas(64) TensorMap {
   uint64_t magic = 0;
   uint64_t address = 0;
-  uint64_t strides[kMaxTensorRank - 1] = {};  // bytes, of dimensions 1 and up
+  uint64_t strides[kMaxTensorRank - 1] = {};  // in bytes, of dimensions 1 and up
   uint32_t last[kMaxTensorRank] = {};         // index of the last element of each dimension
   uint16_t box[kMaxTensorRank] = {};
   uint8_t element_strides[kMaxTensorRank] = {};
@@ -45,11 +46,11 @@ static_assert(sizeof(TensorMap) == 128);
 
 constexpr uint64_t kTensorMapMagic = 0x70616d2d6e6c696bu;  // "kiln-map"
 
-// What the rules of cuTensorMapEncodeTiled say against it; empty: nothing.
+// Which rule of cuTensorMapEncodeTiled the map violates; empty: none.
 const char* why_bad_tensor_map(const TensorMap& map);
 
-// The place of a byte in shared memory once the swizzle has permuted chunks of 16 bytes. `address`
-// counts from a multiple of 1024 bytes.
+// The place of a byte in shared memory after the swizzle has permuted chunks of 16 bytes. `address`
+// is relative to a multiple of 1024 bytes.
 inline uint64_t swizzled(Swizzle swizzle, uint64_t address) {
   switch (swizzle) {
     case Swizzle::Bytes32:
@@ -66,9 +67,9 @@ inline uint64_t swizzled(Swizzle swizzle, uint64_t address) {
       return address;
   }
 }
-uint32_t swizzle_span(Swizzle swizzle);  // bytes of a row; 0: no swizzle
+uint32_t swizzle_span(Swizzle swizzle);  // bytes per row; 0: no swizzle
 
-// The driver's functions that the entry-point query finds; null: not one of the engine's.
+// For the query of entry points. Returns null if the engine has no such function of the driver.
 void* driver_function(const char* name);
 
 }  // namespace kiln::engine

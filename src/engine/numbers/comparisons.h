@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which comparisons are there, and what does each say of two numbers? (PTX ISA 9.7.6)
+// Which comparisons exist, and what do they return for two numbers? (PTX ISA 9.7.6)
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace kiln::engine {
 
-// X(name, unordered, expression): `unordered` is the result when an operand is NaN.
+// X(name, unordered, expression): `unordered` is the result if an operand is a NaN.
 // clang-format off
 #define KILN_COMPARISONS(X) \
   X(eq, false, a == b)      \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a handler of a common conversion know of its types?
+// What does a handler of a common conversion know about its types?
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace kiln::engine {
 
-// How the low bits of a register become a number of W: the others are cut off, and the sign, where
-// it has one, fills them.
+// How the low bits of a register become a number of type W: the other bits are dropped, and the
+// sign, if there is one, fills them.
 template <class W>
 struct Extends {
   W kept, sign;
@@ -20,7 +20,7 @@ struct Extends {
   W operator()(W value) const { return static_cast<W>(((value & kept) ^ sign) - sign); }
 };
 
-// What a handler knows of the types, in Op::imm.
+// The types, as a handler has them in Op::imm.
 struct WideParts {
   uint8_t from_bits, to_bits;
   bool from_signed, to_signed, uniform;

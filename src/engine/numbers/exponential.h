@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is 2 to the power of a float, its logarithm, its sine? Rounded once, from a value of f64
-// that is good to 44 bits, by additions and multiplications alone: the compiler turns a loop over
-// lanes into vectors, and every CPU gives the same bits.
+// How are powers of two, logarithms and sines of a float computed? In f64, to 44 bits, and rounded
+// once. Only basic arithmetic is used, so the compiler turns a loop over lanes into vector code,
+// and every CPU gives the same bits.
 #pragma once
 
 #include <bit>
@@ -11,8 +11,8 @@
 
 namespace kiln::engine {
 
-// a * b + c, rounded once where the CPU has an instruction for it. Of power_of_two() both ways give
-// the same float: all 2^32 were compared.
+// a * b + c, rounded once if the CPU has an instruction for it. power_of_two() gives the same float
+// both ways: all 2^32 were compared.
 [[gnu::always_inline]] inline double term_of(double a, double b, double c) {
 #if defined(__FMA__) || defined(__aarch64__)
   return std::fma(a, b, c);
@@ -21,8 +21,8 @@ namespace kiln::engine {
 #endif
 }
 
-// (2^r - 1) / r between -1/2 and 1/2, from the last term to the first: through the zeros of a
-// Chebyshev polynomial.
+// (2^r - 1) / r between -1/2 and 1/2, from the last term to the first: interpolated at the zeros of
+// a Chebyshev polynomial.
 constexpr double kPowerTerms[] = {0x1.b63880a30e9ffp-24, 0x1.63d136366db24p-20,
                                   0x1.ffcb9515a8016p-17, 0x1.4308ac85aa947p-13,
                                   0x1.5d87fe86fe88ep-10, 0x1.3b2ab7181b755p-7,
@@ -30,13 +30,13 @@ constexpr double kPowerTerms[] = {0x1.b63880a30e9ffp-24, 0x1.63d136366db24p-20,
                                   0x1.62e42fefa39efp-1,  1.0};
 
 inline float power_of_two(float a) {
-  // Beyond these it is 0 or infinity; a NaN is neither less nor more.
+  // Beyond these the result is 0 or infinity; comparisons with a NaN are false.
   const double x = a < -200 ? -200.0 : a > 200 ? 200.0 : static_cast<double>(a);
-  constexpr double kRound =
-      0x1.8p52;  // what is added to it becomes a whole number, in its low bits
+  constexpr double kRound = 0x1.8p52;  // adding it leaves an integer in the low bits
   const double whole = x + kRound;
   const double r = x - (whole - kRound);
-  // In pairs of terms that do not wait for each other: one after the other takes twice as long.
+  // In pairs of terms that do not wait for each other; one term after the other takes twice as
+  // long.
   const double r2 = r * r, r4 = r2 * r2;
   const double terms89 = term_of(kPowerTerms[0], r, kPowerTerms[1]);
   const double terms67 = term_of(kPowerTerms[2], r, kPowerTerms[3]);
@@ -52,9 +52,9 @@ inline float power_of_two(float a) {
 }
 inline double power_of_two(double a) { return std::exp2(a); }
 
-// The logarithm to the base of 2, in the same way, of products and sums that are rounded each: so
-// all CPUs agree whether they have fused ones or not. a is m * 2^k with m near 1, and the logarithm
-// of m is twice the inverse tangent of (m - 1) / (m + 1), hyperbolic both.
+// The base-2 logarithm, in the same way, but each product and sum is rounded, so CPUs with and
+// without fused ones agree. a is m * 2^k with m near 1, and the logarithm of m is twice the inverse
+// hyperbolic tangent of (m - 1) / (m + 1).
 inline float logarithm_of_two(float a) {
   const auto bits = std::bit_cast<uint64_t>(static_cast<double>(a));
   constexpr uint64_t kLeast = 0x3fe6a09e667f3bcd, kSign = uint64_t{1} << 63;  // sqrt(1/2)
@@ -68,13 +68,13 @@ inline float logarithm_of_two(float a) {
   constexpr double kTwice = 0x1.71547652b82fep+1;  // 2 / ln 2
   const auto result = static_cast<float>(k + t * sum * kTwice);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const float above = a < kInfinity ? result : a;  // infinity and NaN
+  const float above = a < kInfinity ? result : a;  // for infinity and NaN
   return a > 0 || a != a ? above : a == 0 ? -kInfinity : std::numeric_limits<float>::quiet_NaN();
 }
 inline double logarithm_of_two(double a) { return std::log2(a); }
 
-// Sines and cosines as far as the number of quarter turns times half of pi is exact in f64. In the
-// same way too.
+// Sines and cosines, in the same way, of angles for which the number of quarter turns times pi / 2
+// is exact in f64.
 constexpr float kNearAngles = 0x1p20f;
 inline bool is_near_angle(float a) { return std::fabs(a) < kNearAngles; }
 
@@ -83,7 +83,7 @@ inline float near_wave(float a) {
   constexpr double kRound = 0x1.8p52;
   const double x = static_cast<double>(a), turns = x * 0x1.45f306dc9c883p-1 + kRound;  // 2 / pi
   const double n = turns - kRound;
-  // Half of pi: 33 bits, and the rest of them.
+  // pi / 2: 33 bits, and the rest.
   const double r = (x - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34;
   const double r2 = r * r;
   const double sine =

@@ -12,7 +12,7 @@
 
 namespace kiln::engine {
 
-// Unsigned arithmetic of at least 32 bits: wraps as the hardware does, and the compiler may not
+// Unsigned arithmetic of at least 32 bits. It wraps like the hardware, and the compiler may not
 // assume otherwise.
 template <Integer T>
 using Wrap = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
@@ -91,7 +91,7 @@ struct MadHighSaturating {
     return AddSaturating::f(MulHigh::f(a, b), c);
   }
 };
-// The low 24 bits of each operand; sign-extended for s32.
+// The low 24 bits of each operand, sign-extended for s32.
 template <class T>
 int64_t low24(T a) {
   uint32_t low = static_cast<uint32_t>(a) & 0xffffffu;
@@ -120,14 +120,15 @@ struct Sad {
     return Add::f(c, a < b ? Sub::f(b, a) : Sub::f(a, b));
   }
 };
-// The quotient of 32 bits as f64 is so near to the exact one that no integer lies between them, and
-// CPUs divide vectors of f64, but not of integers. Behind 2^52 an integer is the low bits of a f64.
+// The quotient of 32-bit numbers in f64 is so close to the exact one that no integer lies between
+// them. CPUs divide vectors of f64, but not of integers. Above 2^52 the low bits of an f64 are an
+// integer.
 template <Integer T>
 uint32_t quotient_of(T a, T b) {
   const double whole = std::trunc(static_cast<double>(a) / static_cast<double>(b));
   return static_cast<uint32_t>(std::bit_cast<uint64_t>(whole + 0x1.8p52));
 }
-// Division by zero and its remainder give all ones, as on a GPU; nothing traps.
+// Division by zero and its remainder return all ones, as on a GPU; nothing traps.
 struct Div {
   template <Integer T>
   static T f(T a, T b) {
@@ -236,7 +237,7 @@ struct LeadingZeros {
     return static_cast<uint32_t>(std::countl_zero(static_cast<std::make_unsigned_t<T>>(a)));
   }
 };
-// The most significant bit that differs from the sign; 0xffffffff when there is none.
+// The most significant bit that differs from the sign; 0xffffffff if there is none.
 struct FindMost {
   template <Integer T>
   static uint32_t f(T a) {
@@ -254,7 +255,7 @@ struct FindMostShift {
     return at == ~0u ? at : static_cast<uint32_t>(sizeof(T) * 8 - 1) - at;
   }
 };
-// Counts of the width or more empty the register (or fill it with the sign).
+// Counts of the width or more clear the register, or fill it with the sign.
 struct ShiftLeft {
   template <Integer T>
   static T f(T a, uint32_t by) {

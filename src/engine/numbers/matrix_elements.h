@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which element types do matrix products read, and how does one become a number that is summed?
+// Which element types do matrix products read, and how does an element become a number to sum?
 #pragma once
 
 #include <cmath>
@@ -68,7 +68,7 @@ inline bool is_integer(Element type) {
          type == Element::B1;
 }
 
-// Element e of a word of 32 bits; the lowest bits are element 0.
+// Element e of a 32-bit word; the lowest bits are element 0.
 template <class T>
 T element(Element type, uint32_t word, uint32_t e) {
   switch (type) {
@@ -101,8 +101,8 @@ T element(Element type, uint32_t word, uint32_t e) {
   }
 }
 
-// Products of the small floats are exact in f32: rounding once or twice gives the same bits, and
-// the CPU decides which is faster.
+// Products of small floats are exact in f32, so rounding once or twice gives the same bits; this
+// uses whatever is faster on the CPU.
 inline float multiply_add(float a, float b, float c) {
 #if defined(__FP_FAST_FMAF)
   return __builtin_fmaf(a, b, c);

@@ -2,11 +2,11 @@
 // How are fragments turned into matrices and multiplied in vector registers?
 //
 // A register of 32 lanes is an 8 x 8 tile of 16-bit elements in memory order: lane 4 * row + t
-// holds columns 2t and 2t + 1. Eight rows of sums at a time stay in vector registers: with fewer
+// holds columns 2t and 2t + 1. Eight rows of sums at a time stay in vector registers; with fewer,
 // the additions wait for each other.
 //
-// Vectors are spelled out: from arrays of floats GCC makes scalar multiply-adds on x86_64, four
-// times as slow.
+// The code uses vectors explicitly. From arrays of floats GCC makes scalar multiply-adds on x86_64,
+// which are four times as slow.
 #include "engine/numbers/matrix_product.h"
 
 #include <cmath>
@@ -37,7 +37,7 @@ Vector load(const T* from) {
   return v;
 }
 
-// A row of 8 f32: two vectors of 4, or one of 8 where the CPU has them.
+// A row of 8 f32: two vectors of 4, or one of 8 if the CPU has them.
 #if defined(__AVX2__) && defined(__FMA__)
 struct Row {
   __m256 all;
@@ -58,8 +58,7 @@ Row load_row(const float* from) { return {load<Floats>(from), load<Floats>(from 
 Row row_of(Floats low, Floats high) { return {low, high}; }
 Floats low_of(Row row) { return row.low; }
 Floats high_of(Row row) { return row.high; }
-// kExact: the product has no rounding of its own, so that two instructions give the bits of a fused
-// one.
+// kExact: the product is exact, so two instructions give the same bits as a fused one.
 template <bool kExact>
 [[gnu::always_inline]] inline Row multiply_add(float a, Row b, Row c) {
 #if defined(__aarch64__)
@@ -81,7 +80,7 @@ template <bool kExact>
 
 struct WidenF16 {
   static constexpr bool kExactProduct =
-      true;  // 11 bits by 11 bits, and exponents far inside those of f32
+      true;  // 11 bits by 11 bits, and exponents well inside those of f32
   static Row f(Words row) {
 #if defined(__aarch64__)
     const float16x8_t half = std::bit_cast<float16x8_t>(row);
@@ -108,8 +107,8 @@ struct WidenBf16 {
   }
 };
 
-// Columns become rows, by steps that are one instruction each: a shuffle of 16-bit words that only
-// moves pairs of them is not seen as one of 32-bit words by GCC.
+// Transposes in steps of one instruction each. GCC does not recognise a shuffle of 16-bit words
+// that only moves pairs as a shuffle of 32-bit words.
 void transpose(const Words (&in)[kTile], Words (&out)[kTile]) {
   Pairs pairs[kTile];
   Fours fours[kTile];

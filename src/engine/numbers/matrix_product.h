@@ -12,7 +12,7 @@
 
 namespace kiln::engine {
 
-// The registers of the lanes, as the manual lays fragments out.
+// The registers of the lanes, with fragments laid out as in the manual.
 struct SmallProduct {
   const uint32_t* a[4];
   const uint32_t* b[2];
@@ -20,7 +20,7 @@ struct SmallProduct {
   float* d[4];
 };
 
-// K is 8 or 16. Sums by fused multiply-adds in the order of k; a NaN is the hardware's.
+// K is 8 or 16. Sums with fused multiply-adds in the order of k; a NaN has the bits of a GPU's.
 void multiply_f16(const SmallProduct& product, uint32_t k);
 void multiply_bf16(const SmallProduct& product, uint32_t k);
 

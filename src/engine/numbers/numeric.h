@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which number types do lanes hold, and how do the small floats convert? Bit for bit as a GPU does
-// it.
+// Which number types do lanes hold, and how are the small floats converted? With the same bits as
+// on a GPU.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ namespace kiln::engine {
 inline float as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
 inline uint32_t as_bits(float value) { return std::bit_cast<uint32_t>(value); }
 
-// f16 to f32: exact.
+// f16 to f32, which is exact.
 inline float half_to_float(uint16_t h) {
 #if defined(__aarch64__)
   return static_cast<float>(std::bit_cast<__fp16>(h));
@@ -31,7 +31,7 @@ inline float half_to_float(uint16_t h) {
 #endif
 }
 
-// The NaN that conversions to small floats give on NVIDIA GPUs.
+// The NaN that conversions to small floats return on NVIDIA GPUs.
 constexpr uint16_t kHalfNan = 0x7fff;
 constexpr uint32_t kFloatNan = 0x7fffffff;
 
@@ -41,8 +41,8 @@ inline uint16_t float_to_half(float value) {
 #if defined(__aarch64__)
   const uint32_t result = std::bit_cast<uint16_t>(static_cast<__fp16>(value));
 #else
-  // Without a branch: a loop over lanes is then vector code. Below the smallest normal, adding 0.5
-  // leaves the mantissa of the result, rounded by the FPU, in the low bits.
+  // Without a branch, so that a loop over lanes becomes vector code. Below the smallest normal
+  // number, adding 0.5 leaves the mantissa of the result, rounded by the FPU, in the low bits.
   const uint32_t subnormal = as_bits(as_float(magnitude) + 0.5f) - 0x3f000000u;
   const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
   const uint32_t rounded = magnitude < 0x38800000u    ? subnormal
@@ -61,20 +61,20 @@ inline uint16_t float_to_bf16(float value) {
   return static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? kHalfNan : rounded);
 }
 
-// A sum of doubles rounded to odd: a second rounding, to a format of at most 51 bits, is then as if
-// there were but one. Without a branch, as above.
+// A sum of f64, rounded to odd: a second rounding, to a format of at most 51 bits, then gives the
+// same result as rounding once. Without a branch, as above.
 [[gnu::always_inline]] inline double add_to_odd(double a, double b) {
   const double sum = a + b;
   const double b_seen = sum - a;
   const double error = (a - (sum - b_seen)) + (b - b_seen);
   const uint64_t bits = std::bit_cast<uint64_t>(sum);
-  const uint64_t up = error > 0 ? 1 : 0, down = error < 0 ? 1 : 0;  // of infinity: a NaN
+  const uint64_t up = error > 0 ? 1 : 0, down = error < 0 ? 1 : 0;  // infinity: a NaN
   const uint64_t is_negative = bits >> 63, is_even = ~bits & 1;
   const uint64_t away = is_negative ? down : up, back = is_negative ? up : down;
   return std::bit_cast<double>(bits + (away & is_even) - (back & is_even));
 }
 
-// double to f32 rounded to odd, so that the step to 16 bits rounds once.
+// f64 to f32, rounded to odd, so that the conversion to 16 bits rounds only once.
 [[gnu::always_inline]] inline float narrow_to_odd(double value) {
   const float narrow = static_cast<float>(value);
   const double back = static_cast<double>(narrow);
@@ -82,7 +82,7 @@ inline uint16_t float_to_bf16(float value) {
   const double far = std::fabs(value), near = std::fabs(back);
   const uint32_t is_even = ~bits & 1;
   const uint32_t up = near < far ? is_even : 0, down = near > far ? is_even : 0;
-  // Infinity, of a value that was none, becomes the largest, which is odd.
+  // If a finite value becomes infinity, the result is the largest number, which is odd.
   const bool is_beyond = (bits & 0x7fffffffu) == 0x7f800000u && near > far;
   return as_float(is_beyond ? sign | 0x7f7fffffu : bits + up - down);
 }
@@ -142,9 +142,9 @@ inline double quieted(double value) {
   return value != value ? std::bit_cast<double>(std::bit_cast<uint64_t>(value) | kQuiet) : value;
 }
 
-// The NaN of a result, the same on every CPU. On NVIDIA GPUs f32 has but one. In f64 an operand's
-// NaN is handed on, the first one's before the second one's; an invalid operation gives the
-// negative one.
+// The NaN of a result, the same on every CPU. On NVIDIA GPUs f32 has only one NaN. In f64 the
+// result is the NaN of an operand, the first one's if there are two; an invalid operation returns
+// the negative one.
 template <class... From>
 float canonical(float value, From...) {
   return value != value ? as_float(kFloatNan) : value;

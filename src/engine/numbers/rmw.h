@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do atom, red and the reducing copies do to a place in memory? One function of old value and
-// operand, and a loop of compare-and-swap, as other threads of the host run other blocks.
+// What do atom, red and the reducing copies do with a place in memory? They apply a function of the
+// old value and the operand, in a loop with compare-and-swap, because other threads of the host run
+// other blocks.
 #pragma once
 
 #include <bit>
@@ -15,9 +16,9 @@ namespace kiln::engine {
 
 enum class Rmw : uint8_t { Add, Min, Max, Inc, Dec, Exch, And, Or, Xor, Cas };
 
-// What an atomic stores, from the old value and its operands. One function for all types: a GPU's
-// rules for NaN, for wrapping and for packed pairs then hold in shared, global and cluster memory
-// alike.
+// What an atomic stores, computed from the old value and its operands. There is one function for
+// all types, so a GPU's rules for NaN, wrapping and packed pairs hold in shared, global and cluster
+// memory.
 template <class T>
 T apply(Rmw what, T old, T operand, T swap) {
   if constexpr (Packed<T>) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are the bits of a number in a format of 16 bits or fewer?
+// What are the bits of a number in a format of at most 16 bits?
 #include "engine/numbers/small_formats.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ namespace {
 struct Layout {
   Format format;
   int exponent_bits, mantissa_bits;
-  uint8_t nan;  // what NaN becomes
+  uint8_t nan;  // the bits of a NaN
 };
 constexpr Layout kLayouts[] = {{{4, -6, 448.0}, 4, 3, 0x7f},
                                {{3, -14, 57344.0}, 5, 2, 0x7f},
@@ -58,7 +58,7 @@ constexpr uint8_t sign_of(const Layout& layout) {
   return static_cast<uint8_t>(1 << (layout.exponent_bits + layout.mantissa_bits));
 }
 
-// The bits of a value that the format holds exactly.
+// The bits of a value that is exact in the format.
 uint8_t encode(double value, const Layout& layout) {
   uint8_t sign = std::signbit(value) ? sign_of(layout) : 0;
   double magnitude = std::fabs(value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do up to 16 bytes move as one? A GPU reads and writes the vector of a lane at once, and
-// programs count on it: CUB's look-back has a flag and its value side by side in ld.relaxed.v2.u64.
-// Other threads of the host run other blocks.
+// How are up to 16 bytes accessed as one? A GPU reads and writes the vector of a lane at once, and
+// programs rely on it: CUB's look-back has a flag and its value next to each other in
+// ld.relaxed.v2.u64. Other threads of the host run other blocks.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,11 @@ struct Whole {
   bool operator==(const Whole&) const = default;
 };
 
-// Whether an aligned load or store of 16 bytes is one access here: x86 with AVX, aarch64 with LSE2.
+// Is an aligned load or store of 16 bytes a single access? True on x86 with AVX and aarch64 with
+// LSE2.
 bool plain_accesses_are_whole();
 
-// What was there, and when that was `wanted`, `next` is there now. `at` is a multiple of 16.
+// Stores `next` if the old value is `wanted`, and returns the old value. `at` is a multiple of 16.
 inline Whole compare_and_swap(std::byte* at, Whole wanted, Whole next) {
 #if defined(__aarch64__)
   Whole seen, put;
@@ -78,8 +79,8 @@ inline void store_whole(std::byte* at, Whole value) {
 #endif
 }
 
-// `bytes` of one lane, as few accesses as there can be. What is not aligned is the lane's own
-// memory.
+// Accesses `bytes` bytes of one lane, in as few accesses as possible. Unaligned bytes are the
+// lane's own memory.
 inline void load_as_one(std::byte* from, std::byte* to, uint32_t bytes) {
   const auto place = reinterpret_cast<uintptr_t>(from);
   if (bytes % 16 == 0 && place % 16 == 0) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the decoder make of a function? A flat list of Ops whose operands are byte offsets into
-// a frame.
+// What does the decoder turn a function into? A flat list of Ops whose operands are byte offsets
+// into a frame.
 //
 // A frame holds the registers of 32 lanes as a structure of arrays. A value that is the same for
-// the whole warp for as long as it lives (immediates, parameters, %ctaid and what is computed from
-// them by registers written once) is kept once, as a scalar of 8 bytes; the others have 32 lanes of
-// their width. A predicate is a mask of 32 bits.
+// the whole warp while it lives (immediates, parameters, %ctaid and what registers written once
+// compute from them) is stored once, as a scalar of 8 bytes; all others have 32 lanes of their
+// width. A predicate is a 32-bit mask.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,14 @@ namespace kiln::engine {
 
 struct Warp;
 struct Op;
-// Returns the next Op of this split; null: the warp's scheduler has to look at Warp::event.
+// Returns the next Op of this split, or null if the warp's scheduler must look at Warp::event.
 using Handler = const Op* (*)(Warp&, const Op*);
 
 // How a masked execution treats the destination.
 enum class Effect : uint8_t {
-  MaskAware,  // the handler itself looks at Warp::mask
-  Scalar,     // the result is the same for every lane: written whatever the mask is
-  Lanes2,     // writes 32 lanes of 2, 4 or 8 bytes at `d` and nothing else: blended from outside
+  MaskAware,  // the handler applies Warp::mask itself
+  Scalar,     // the result is the same for all lanes; it is written whatever the mask is
+  Lanes2,  // writes 32 lanes of 2, 4, 8 or 1 bytes at `d` and nothing else; the caller blends them
   Lanes4,
   Lanes8,
   Lanes1
@@ -40,14 +40,14 @@ struct Op {
   Handler run = nullptr;
   uint32_t d = 0, a = 0, b = 0, c = 0;  // offsets in the frame
   int64_t imm = 0;
-  const void* data = nullptr;  // what a family of handlers keeps for itself; owned by the Program
+  const void* data = nullptr;  // private to the handlers; owned by the Program
   const Op* target = nullptr;  // of a branch
   uint32_t site = 0;           // index into Program::sites
   Effect effect = Effect::MaskAware;
   uint8_t x = 0, y = 0, z = 0;
 };
 
-// Where an Op comes from, for messages.
+// Where an Op comes from; for messages.
 struct Site {
   ptx::SourceLine source;
   uint32_t ptx_line = 0;
@@ -55,7 +55,7 @@ struct Site {
   std::string_view opcode;  // with the modifiers: "add.rn.f32"
 };
 
-// A register that the hardware fills in.
+// A register that the hardware fills.
 enum class Special : uint8_t {
 #define SPECIAL(name, ptx, tier, value) name,
 #define LANES(name, ptx, tier, lane_value, value) name,
@@ -64,44 +64,46 @@ enum class Special : uint8_t {
 #include "engine/program/specials.def"
 };
 
-// How long a value holds (hoist.h).
+// How long a value stays the same (hoist.h).
 enum class Tier : uint8_t { Launch, Block, Warp };
 
 struct SpecialSlot {
   Special special;
   uint32_t offset;
-  bool lanes;   // 32 lanes of 4 bytes, else a scalar
+  bool lanes;   // 32 lanes of 4 bytes; otherwise a scalar
   bool affine;  // kept as base and step (affine.h)
   Tier tier = Tier::Warp;
 };
 
-// A value of base and step that rises from warp to warp.
+// A value of base and step that increases from warp to warp.
 struct Advance {
   uint32_t offset;  // of the header
-  uint8_t check;    // whether other values widen it
+  uint8_t check;  // kCheckSigned or kCheckUnsigned (machine/advance.h): another value extends it to
+                  // 64 bits
 };
 
-// A value of the Ops of a block that rises by one number from block to block along x: where it is,
-// and what that number is made of. The first is %ctaid.x, a scalar; the others have base and step.
+// A value that the Ops of a block compute and that increases by a fixed amount from block to block
+// along x: where it is, and what the amount is made of. The first is %ctaid.x, a scalar; the others
+// are base and step.
 struct BlockStep {
   uint32_t offset = 0;
-  bool check = false;  // other values widen it
+  bool check = false;  // another value extends it to 64 bits
   struct Part {
-    uint32_t from = 0;    // another step
-    uint32_t factor = 0;  // a scalar, and its bytes; 0: none
+    uint32_t from = 0;    // index of another step
+    uint32_t factor = 0;  // a scalar, and its size; 0: none
     uint8_t factor_bytes = 0;
-    bool is_signed = false;  // the factor
+    bool is_signed = false;  // of the factor
     bool widens = false, negative = false, shifts = false;
   };
-  uint32_t count = 0;  // of its parts; none: 1
+  uint32_t count = 0;  // of parts; 0: the amount is 1
   Part parts[3];
 };
 
-// A variable of shared memory that a function names. For messages.
+// A variable of shared memory that a function uses; for messages.
 struct SharedVariable {
   std::string_view name;  // mangled
   uint64_t offset = 0;
-  uint64_t bytes = 0;  // 0: `extern`, it begins where the launch's dynamic memory does
+  uint64_t bytes = 0;  // 0: `extern`; begins where the launch's dynamic memory does
 };
 
 // Where a declared parameter of a kernel is in its parameter block.
@@ -110,7 +112,7 @@ struct ParameterPlace {
   uint32_t bytes;
 };
 
-// A scalar that a kernel parameter fills at launch.
+// A scalar that is filled from a kernel parameter at launch.
 struct ParameterSlot {
   uint32_t offset;            // in the frame
   uint32_t parameter_offset;  // in the parameter block
@@ -120,15 +122,15 @@ struct ParameterSlot {
 
 // The ways in which a function can be decoded.
 struct Variant {
-  // The lanes of a warp have neighbouring %tid.x and one %tid.y and %tid.z: such a program runs
-  // only with blocks for which that holds.
+  // The lanes of a warp have consecutive %tid.x and the same %tid.y and %tid.z. Such a program runs
+  // only with blocks for which this holds.
   bool rows_fill_warps = false;
-  uint8_t events = 0;  // bits of kDecodedEvents (machine/events.h): Ops deliver these
-  // The lanes of a warp are in whole rows of 1, 2, 4, 8, 16 or 32 threads and have one %tid.z.
+  uint8_t events = 0;  // bits of kDecodedEvents (machine/events.h): events that the Ops deliver
+  // A warp consists of whole rows of 1, 2, 4, 8, 16 or 32 threads, all with the same %tid.z.
   bool narrow_rows = false;
 
   static constexpr size_t kCount = 1024;
-  static constexpr size_t kPlain = 4;  // those without events come first
+  static constexpr size_t kPlain = 4;  // variants without events come first
   size_t index() const {
     return size_t{events} << 2 | (narrow_rows ? 2u : 0u) | (rows_fill_warps ? 1u : 0u);
   }
@@ -136,26 +138,25 @@ struct Variant {
 
 struct Program {
   std::string name;
-  uint64_t serial = 0;  // of its own, in the process: an address can come back
+  uint64_t serial = 0;  // unique in the process, because addresses are reused
   const ptx::Module* module = nullptr;
   const ptx::Function* function = nullptr;
   std::vector<Op> ops;
-  // A kernel begins with Ops that hold for a launch, then such that hold for a block; the first of
-  // the others.
+  // A kernel begins with the Ops that run once per launch. From `block_start` on are those that run
+  // once per block, and from `warp_start` on all others.
   uint32_t block_start = 0, warp_start = 0;
   std::vector<Advance> advances;
-  std::vector<BlockStep> block_steps;  // empty: the Ops of a block run for each
+  std::vector<BlockStep> block_steps;  // empty: the Ops of a block run for each block
   bool narrow_rows = false;            // Variant::narrow_rows
   std::vector<Site> sites;
   std::vector<ptx::InlinedCall> inlined_calls;  // ptx::SourceLine::call
   uint32_t frame_bytes = 0;
-  uint32_t zero = ~uint32_t{0};  // a scalar that is always 0, where there is one
-  // What a new frame starts with: bytes at offset 0 (scratch, constants); everything beyond is
-  // zero.
+  uint32_t zero = ~uint32_t{0};  // offset of a scalar that is always 0, if there is one
+  // The first bytes of a new frame (scratch, constants); the rest of it is zero.
   std::vector<std::byte> image;
   std::vector<SpecialSlot> specials;
   std::vector<ParameterSlot> parameters;
-  // Device functions: where arguments and results are in the frame, one lane after the other.
+  // Device functions: the arguments and results in the frame, one lane after the other.
   struct Passed {
     uint32_t offset;
     uint32_t bytes;  // of one lane
@@ -164,18 +165,18 @@ struct Program {
   std::vector<Passed> results;
   uint32_t parameter_bytes = 0;  // of a kernel
   std::vector<ParameterPlace> parameter_places;
-  uint32_t local_bytes = 0;   // of one lane, in this function alone
-  uint64_t shared_bytes = 0;  // static; the end of the last variable that this function names
+  uint32_t local_bytes = 0;   // per lane, for this function alone
+  uint64_t shared_bytes = 0;  // static: the end of the last variable that this function uses
   std::vector<SharedVariable> shared_variables;
   bool has_barrier = false;
   bool has_calls = false;
-  bool may_wait = false;                     // for what another block writes
+  bool may_wait = false;                     // for writes of another block
   std::vector<std::shared_ptr<void>> owned;  // what Op::data points to
   std::vector<const Program*> callees;
-  std::shared_ptr<Tiering> tiering;  // null: it is interpreted and no more
+  std::shared_ptr<Tiering> tiering;  // null: always interpreted
 };
 
-// Offset 0 of every frame: where masked execution puts what it will blend.
+// Offset 0 of every frame: masked execution writes results here before it blends them.
 constexpr uint32_t kScratch = 0;
 constexpr uint32_t kScratchBytes = 256;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which special registers are there, by their names in PTX? (PTX ISA 10)
+// Which special registers exist, by PTX name? (PTX ISA 10)
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ namespace kiln::engine {
 struct SpecialRow {
   std::string_view name;
   Special special;
-  bool lanes;  // other values for other lanes
+  bool lanes;  // lanes have different values
 };
 inline constexpr SpecialRow kSpecials[] = {
 #define SPECIAL(name, ptx, tier, value) {ptx, Special::name, false},
@@ -21,7 +21,7 @@ inline constexpr SpecialRow kSpecials[] = {
 #include "engine/program/specials.def"
 };
 
-// How long it holds in a frame that keeps it so.
+// How long its value stays the same in a frame that stores it this way.
 constexpr Tier tier_of(Special special, [[maybe_unused]] bool lanes, [[maybe_unused]] bool affine) {
   switch (special) {
 #define SPECIAL(name, ptx, tier, value) \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a program get faster while it runs? It counts the Ops that it ran; when they are many,
-// other Ops take the place of its own, one by one at the same index, some of which run machine code
-// (compile/). A warp goes over to them when it starts, or where it has used up its turn.
+// How does a program get faster while it runs? It counts the Ops that it ran. When there are many,
+// it gets other Ops, one for each of its own and at the same index, some of which run machine code
+// (compile/). A warp switches to them when it starts or when its turn ends.
 #pragma once
 
 #include <atomic>
@@ -20,9 +20,9 @@ class Tiering {
   Tiering& operator=(const Tiering&) = delete;
   virtual ~Tiering() = default;
 
-  // What a warp that starts now runs.
+  // The Ops for a warp that starts now.
   const Op* ops() const { return ops_.load(std::memory_order_acquire); }
-  // That many Ops have run since the last call; from `limit` on they are worth compiling.
+  // Adds the Ops that ran since the last call, and calls rise() when the sum reaches `limit`.
   void warm(uint64_t count, uint64_t limit) noexcept {
     if (risen_.load(std::memory_order_relaxed)) return;
     if (heat_.fetch_add(count, std::memory_order_relaxed) + count < limit) return;
@@ -39,10 +39,10 @@ class Tiering {
   std::atomic<bool> risen_{false};
 };
 
-// Null: this build or this CPU has no compiler. (compile/)
+// Returns null if this build or this CPU has no compiler. Defined in compile/.
 std::shared_ptr<Tiering> make_tiering(const Program& program);
 
-// Settings::compile_after: never.
+// For Settings::compile_after.
 constexpr uint64_t kNeverCompile = ~uint64_t{0};
 
 }  // namespace kiln::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which vector instructions of x86-64-v3 does the compiler know? Those that it uses, so that noting
-// and writing one takes a look at one line: asmjit's own tables know all there are, and take three
-// times as long.
+// Which vector instructions of x86-64-v3 does the compiler know? Only those that it uses, so that
+// recording and encoding an instruction looks at one line. asmjit's tables have all instructions
+// and take three times as long.
 #if defined(__x86_64__)
 #include "engine/compile/x64/how.h"
 

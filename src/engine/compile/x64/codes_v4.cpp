@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which vector instructions of x86-64-v4 does the compiler know? All have EVEX: its registers from
-// 16 on have no other encoding. Instructions of mask registers have VEX.
+// Which vector instructions of x86-64-v4 does the compiler know? All have EVEX, because registers
+// from 16 on have no other encoding. Instructions on mask registers have VEX.
 #if defined(__x86_64__)
 #include "engine/compile/x64/how.h"
 
@@ -17,24 +17,24 @@ constexpr How evex(How how, uint8_t unit = kVector) {
   how.unit = unit;
   return how;
 }
-// Of lanes of 64 bits.
+// With 64-bit lanes.
 constexpr How evex_wide(How how, uint8_t unit = kVector) { return evex(wide(how), unit); }
-// It reads what it writes, too.
+// It also reads the operand that it writes.
 constexpr How updates(How how) {
   how.reads |= 1;
   return how;
 }
-// It writes all lanes: the mask chooses one of its two operands.
+// It writes all lanes: the mask selects between its two operands.
 constexpr How by_mask(How how) {
   how.mask_chooses = true;
   return how;
 }
-// A number of a general register to all lanes, by another opcode.
+// Broadcasts from memory or a vector; from a general register with another opcode.
 constexpr How or_of_word(How how, uint8_t opcode) {
   how.extra = opcode;
   return how;
 }
-// To memory.
+// Narrows lanes, into a register or memory.
 constexpr How cut(uint32_t id, uint8_t opcode) {
   return never_folds(rm(id, 2, 2, opcode, Form::Mr));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bytes are the instructions of x86-64, once each value has its place?
+// How are instructions of x86-64 encoded, once each value has its place?
 #if defined(__x86_64__)
 #include <cstring>
 
@@ -20,7 +20,7 @@ inline void RegistersX64::put4(uint32_t bits) {
   at_ += 4;
 }
 
-// The fields behind an opcode: a register, and another one or memory.
+// Writes the ModRM byte and what follows it: a register, and another register or memory.
 inline void RegistersX64::modify(const Note& note, uint32_t r, uint32_t m, uint32_t unit_bits) {
   const uint32_t field = (r & 7) << 3;
   if (note.memory == NotesX64::kNoMemory) return put(0xc0 | field | (m & 7));
@@ -48,7 +48,7 @@ inline void RegistersX64::modify(const Note& note, uint32_t r, uint32_t m, uint3
 
 namespace {
 
-// The upper bits of what the fields name.
+// Bit 3 of the register numbers, which goes into the prefix.
 struct Upper {
   bool r, x, b;
 };
@@ -99,7 +99,7 @@ void RegistersX64::encode_vex(const Note& note) {
       r = how.extra;
       break;
     case Form::Gather:
-      v = note.count == 3 ? note.reg[2] : 0;  // a mask, with VEX
+      v = note.count == 3 ? note.reg[2] : 0;  // with VEX, the mask
       break;
     case Form::None:
       r = m = 0;
@@ -127,7 +127,7 @@ void RegistersX64::encode_vex(const Note& note) {
     put(static_cast<uint8_t>(note.number));
 }
 
-// Four bytes ahead, with one more bit for each register, a mask and the length of vectors.
+// A prefix of four bytes, with one more bit per register, a mask and the vector length.
 void RegistersX64::encode_evex(const Note& note, uint32_t r, uint32_t v, uint32_t m,
                                uint32_t opcode) {
   const How& how = encoding(note);
@@ -188,7 +188,7 @@ void RegistersX64::encode_mov(const Note& note) {
   modify(note, from, r);
 }
 
-// To a block that is written already, or further on.
+// To a block that has already been written, or to a later one.
 void RegistersX64::jump(const Note& note) {
   const uint32_t to = notes_->block_of_label_[static_cast<size_t>(note.number)];
   const bool always = encoding(note).id == Inst::kIdJmp;
@@ -222,7 +222,7 @@ void RegistersX64::encode_word(const Note& note) {
     case Form::Alu:
     case Form::Test: {
       if (!note.has_number) {
-        // Of two registers the second may as well be in the first field.
+        // If both operands are registers, the second one goes into the field r.
         const bool swaps = note.memory == NotesX64::kNoMemory;
         fails_ |= note.memory == 0;
         const uint32_t r = swaps ? second : first, m = swaps ? first : second;
@@ -234,7 +234,7 @@ void RegistersX64::encode_word(const Note& note) {
           how.form == Form::Alu && note.number == static_cast<int8_t>(note.number);
       fails_ |= note.size < 4;
       rex(note, 0, first, is_wide, false);
-      if (first == 0 && !is_short) {  // RAX has opcodes of its own
+      if (first == 0 && !is_short) {  // RAX has its own opcodes
         put(how.form == Form::Test ? 0xa9 : how.extra << 3 | 5u);
       } else {
         put(how.form == Form::Test ? 0xf7 : is_short ? 0x83 : 0x81);
@@ -282,7 +282,7 @@ void RegistersX64::encode_word(const Note& note) {
 }
 
 void RegistersX64::encode(const Note& note) {
-  constexpr size_t kLongest = 64;  // what one note may become, and more
+  constexpr size_t kLongest = 64;  // at least as many bytes as one note may become
   if (static_cast<size_t>(end_ - at_) < kLongest) make_room();
   has_link_ = false;
   if (encoding(note).form <= Form::Gather)

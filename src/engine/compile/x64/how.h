@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words in which the tables of instructions are written (codes.cpp, codes_v4.cpp), and the
-// instructions that all levels of x86-64 have: those of general registers.
+// How are the tables of instructions written (codes_v3.cpp, codes_v4.cpp)? With these functions.
+// Also the instructions that all levels of x86-64 have: those on general registers.
 #pragma once
 
 #include <cstddef>
@@ -34,12 +34,12 @@ constexpr How sum(uint32_t id, uint8_t opcode, bool wide) {
   how.wide = wide, how.reads = 7;
   return how;
 }
-// Of one register with itself: the result does not depend on it.
+// For operations of a register with itself whose result does not depend on the register.
 constexpr How constant(How how) {
   how.may_be_constant = true;
   return how;
 }
-// The operands that it reads may change places.
+// The two operands that it reads may be swapped.
 constexpr How commutes(How how) {
   how.commutes = true;
   return how;
@@ -70,7 +70,7 @@ constexpr How only_reads(How how) {
   how.reads = 3, how.writes = 0;
   return how;
 }
-// By a number of bits.
+// Shifts by an immediate.
 constexpr How vm_i(uint32_t id, uint8_t opcode, uint8_t extra) {
   How how = never_folds(rm(id, 1, 1, opcode, Form::VmiE));
   how.extra = extra;
@@ -117,7 +117,7 @@ constexpr How plain(uint32_t id, Form form, uint8_t opcode, uint8_t reads = 0) {
   return how;
 }
 
-// One operand, in memory.
+// The only operand is in memory.
 constexpr How memory(uint32_t id, uint8_t extra) {
   How how = plain(id, Form::ME, 0xae);
   how.extra = extra;
@@ -192,7 +192,7 @@ constexpr CodesX64 codes_of(const How (&vectors)[kVectors], uint32_t vector_byte
   static_assert(kVectors + std::size(kWordHows) < 255);
   CodesX64 out;
   out.vector_bytes = vector_bytes, out.vector_count = vector_count;
-  size_t at = 1;  // the first is unknown
+  size_t at = 1;  // code 0 is unknown
   const auto add = [&](const How& each) {
     out.by_id[each.id] = static_cast<uint8_t>(at);
     out.encodings[at++] = each;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are instructions of x86-64 noted, and the constants that they read?
+// How are instructions of x86-64 recorded, and the constants that they read?
 #if defined(__x86_64__)
 #include <algorithm>
 
@@ -37,7 +37,7 @@ x86::Mem constant_at(uint32_t index) {
 
 }  // namespace
 
-// Returns its index and 1.
+// Returns its index + 1.
 uint32_t NotesX64::add_constant(const Constant& bits) {
   uint32_t& first = constant_by_hash_[hash_of(bits)];
   constants_.push_back(bits);
@@ -52,7 +52,7 @@ asmjit::x86::Mem NotesX64::in_memory(const Constant& bits) {
   return constant_at(found - 1);
 }
 
-// Two neighbours, so that no load reaches over two lines of the cache.
+// Two consecutive entries, aligned so that no load crosses a cache line.
 asmjit::x86::Mem NotesX64::in_memory(const WideConstant& bits) {
   Constant low, high;
   std::copy_n(bits.begin(), 4, low.begin());
@@ -90,7 +90,7 @@ void NotesX64::note_uses(Note& note) {
   begin_note(notes_.size());
   const EncodingX64& how = encoding(note.code);
   const uint32_t at = notes_.size() * 2;
-  // Of a gather no result may have the place of what it reads.
+  // The result of a gather must not share a register with its operands.
   const uint32_t until = how.form == Form::Gather ? at + 2 : at + 1;
   const uint32_t to = note.reg[0], second = note.reg[1], third = note.reg[2];
   const bool is_constant = how.may_be_constant && second == third;
@@ -120,7 +120,7 @@ void NotesX64::note_uses(Note& note) {
     const bool always = how.id == Inst::kIdJmp;
     if (always || !is_bare(label)) end_block(label, !always);
   }
-  // From the instruction on that is the third one before it (X64::call).
+  // The call and the three instructions before it (X64Words::call) overwrite registers.
   if (how.form == Form::Call) calls_.push_back({at - 6, at + 2});
 }
 

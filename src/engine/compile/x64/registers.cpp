@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do notes become machine code of x86-64 once each value has its place? An instruction reads a
-// value without a register from memory where it can; else the value comes and goes by one of the
-// registers that are kept for that.
+// How do instructions of x86-64 become machine code once each value has its place? If possible, an
+// instruction reads a spilled value from memory; otherwise the value goes through one of a few
+// reserved registers.
 #if defined(__x86_64__)
 #include "engine/compile/x64/registers.h"
 
@@ -28,7 +28,7 @@ bool RegistersX64::run(NotesX64& notes, std::vector<std::byte>* bytes) {
   if (notes.notes_.size() == 0 || notes.fails_) return false;
   constexpr std::span<const uint8_t> words(kWordRegisters);
   const auto vectors = std::span<const uint8_t>(kVectorRegisters).first(notes.codes_->vector_count);
-  // Those that are for what comes from memory are none of a caller's.
+  // The reserved registers are not among those that a call preserves.
   const RegistersOf of_words{words, words.subspan(kForMemory), 0xffffu & ~kOfTheCaller, kSpilled};
   const RegistersOf of_vectors{vectors, vectors.first(vectors.size() - kForMemory), ~uint32_t{0},
                                kSpilledBytes / notes.codes_->vector_bytes};
@@ -39,7 +39,8 @@ bool RegistersX64::run(NotesX64& notes, std::vector<std::byte>* bytes) {
   return write(bytes);
 }
 
-// A call puts one more word on the stack, and a function begins with half of what it is aligned to.
+// Before a call, RSP must be a multiple of 16. The call itself pushes RDI, and on entry RSP is 8
+// bytes off, so an even number of registers is saved.
 void RegistersX64::find_saved() {
   saved_ = places_.used(false) & kOfTheCaller;
   if (!notes_->calls_.empty() && std::popcount(saved_) % 2 == 1)
@@ -53,7 +54,7 @@ int32_t RegistersX64::offset_of(const Span& span) const {
                                   : offsetof(Pass, words) + slot * 8);
 }
 
-// Between memory and the register that it has for this instruction.
+// Moves a spilled value between memory and its register for this instruction.
 void RegistersX64::copy(const Moved& each, bool back) {
   Note note = noted(each.is_vector ? Inst::kIdVmovups : Inst::kIdMov);
   note.count = 2;
@@ -66,7 +67,7 @@ void RegistersX64::copy(const Moved& each, bool back) {
   encode(note);
 }
 
-// The register for a value in memory, in this instruction.
+// The register for a spilled value in this instruction.
 uint32_t RegistersX64::moved(uint32_t reg, bool reads, bool writes) {
   if (!is_span(reg)) return reg;
   const uint32_t span = reg - NotesX64::kSpans;
@@ -88,7 +89,7 @@ uint32_t RegistersX64::moved(uint32_t reg, bool reads, bool writes) {
   return moved_[m].reg;
 }
 
-// Some operands are in memory.
+// For notes with operands in memory.
 void RegistersX64::find_memory_places(Note& note) {
   const How& how = encoding(note);
   const uint32_t reads = notes_->reads_of(note);
@@ -129,7 +130,7 @@ inline void RegistersX64::write(Note& note) {
   if (note.memory != NotesX64::kNoMemory) find(note.base), find(note.index);
   moved_count_ = 0;
   if (!all) find_memory_places(note);
-  // One of 32 bits clears the others.
+  // A 32-bit move also clears the upper half, so it stays.
   if (encoding(note).copies && note.memory == NotesX64::kNoMemory && !note.mask &&
       note.reg[0] == note.reg[1] && (encoding(note).form != Form::Mov || note.size == 8))
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which register of x86-64 does each value of a piece of code get, and which bytes are it?
-// (x64/notes.cpp, x64/encode.cpp)
+// How are instructions of x86-64 recorded, and how do they become machine code? (x64/notes.cpp,
+// x64/registers.cpp, x64/encode.cpp)
 #pragma once
 
 #include <asmjit/x86.h>
@@ -16,10 +16,10 @@
 
 namespace kiln::engine {
 
-// An instruction that is known: how it is encoded, and what it does with its operands.
+// An instruction that the compiler knows: how it is encoded, and what it does with its operands.
 struct alignas(16) EncodingX64 {
-  // Where its operands go: r is the field of a register, m that of a register or memory, v the
-  // third one that VEX has, i a number of 8 bits.
+  // Where the operands go: r is a register field, m is a register or memory, v is the third
+  // register of VEX, i is an immediate of 8 bits.
   enum class Form : uint8_t {
     Unknown,
     // With VEX.
@@ -33,20 +33,20 @@ struct alignas(16) EncodingX64 {
     MrI,
     Kmov,  // between a mask register and a general one
     Mvr,
-    Rmv,   // sizes of general registers, as the next one
-    VmE,   // the field r is a part of the opcode
-    VmiE,  // of vectors
-    ME,    // memory alone
+    Rmv,   // like the next one, sized like its general registers
+    VmE,   // the field r is part of the opcode
+    VmiE,  // the same, on vectors
+    ME,    // only memory
     Gather,
-    // Of general registers.
-    Alu,  // the field r of the form with a number is `extra`
+    // On general registers.
+    Alu,  // in the form with an immediate, the field r is `extra`
     Test,
     Mov,
     WordRm,
     Widen,  // from memory
     SetByte,
     OneE,   // one operand
-    OneEi,  // and a number
+    OneEi,  // and an immediate
     Jump,
     Call,
     Push,
@@ -56,25 +56,26 @@ struct alignas(16) EncodingX64 {
   uint16_t id = 0;  // asmjit's
   Form form = Form::Unknown;
   uint8_t opcode = 0;
-  uint8_t prefix = 0;             // 1: 66, 2: F3, 3: F2
-  uint8_t map = 1;                // 1: 0F, 2: 0F 38, 3: 0F 3A
-  bool wide = false;              // W
-  uint8_t extra = 0;              // of the opcode; of Mr forms that can load too, the other opcode
+  uint8_t prefix = 0;  // 1: 66, 2: F3, 3: F2
+  uint8_t map = 1;     // 1: 0F, 2: 0F 38, 3: 0F 3A
+  bool wide = false;   // W
+  uint8_t extra = 0;   // part of the opcode, or the opcode of another form, such as a store
   uint8_t reads = 0, writes = 0;  // operands, by bit
-  int8_t folds = -1;              // the one that may as well be in memory
-  // Of one register with itself it gives a constant; it copies; it does nothing but write its first
-  // operand.
+  int8_t folds = -1;              // the operand that may be in memory instead; -1: none
+  // may_be_constant: with one register as both operands, the result is a constant. pure: does
+  // nothing except write its first operand.
   bool may_be_constant : 1 = false, copies : 1 = false, pure : 1 = false;
   bool commutes : 1 = false;      // the second operand and the third
-  bool mask_chooses : 1 = false;  // between these two: nothing of the first operand stays
-  // With EVEX: an offset of 8 bits counts as many bytes as the operand in memory has. A vector, a
-  // part of one, or from kUnitBytes on a number of bytes, as a power of two. 0: with VEX.
+  bool mask_chooses : 1 = false;  // between these two: writes all lanes of the first operand
+  // With EVEX: the unit of 8-bit offsets is the size of the operand in memory. This is a whole
+  // vector, a part of one, or a number of bytes, as a power of two (kUnitBytes and up). 0: with
+  // VEX.
   uint8_t unit = 0;
   static constexpr uint8_t kUnitVector = 1, kUnitHalf = 2, kUnitQuarter = 3, kUnitBytes = 4;
 };
-// The instructions of one level of CPU, by a code, and the codes by asmjit's numbers; the first
-// code stands for an instruction that is not known. Instructions of vectors have VEX at x86-64-v3
-// (x64/codes_v3.cpp), and EVEX at x86-64-v4 (x64/codes_v4.cpp).
+// The instructions of one level of x86-64 by code, and the codes by asmjit's instruction id. Code 0
+// is an unknown instruction. Vector instructions have VEX on x86-64-v3 (x64/codes_v3.cpp) and EVEX
+// on x86-64-v4 (x64/codes_v4.cpp).
 struct CodesX64 {
   std::array<EncodingX64, 256> encodings{};
   std::array<uint8_t, asmjit::x86::Inst::_kIdCount> by_id{};
@@ -83,28 +84,28 @@ struct CodesX64 {
 };
 extern const CodesX64 kCodesV3, kCodesV4;
 
-// Instructions as they are noted.
+// The instructions, as they are recorded.
 class NotesX64 : public Spans, public asmjit::x86::EmitterExplicitT<NotesX64> {
  public:
   static constexpr uint8_t kNoMemory = 0xff;
-  static constexpr uint32_t kConstants = kNone - 1;  // a base: behind the code
+  static constexpr uint32_t kConstants = kNone - 1;  // a base: the constants after the code
   struct Note {
-    uint8_t code = 0;            // as of encoding_x64(); 0: nobody reads what it writes
+    uint8_t code = 0;            // 0: the result is never read
     uint8_t count = 0;           // of operands
     uint8_t memory = kNoMemory;  // the operand that is in memory
     uint8_t size = 0;            // of a general register, or of memory
     uint8_t memory_size = 0, scale = 0;
     uint8_t length = 0;  // 1: 256 bits, 2: 512 bits
     bool has_number : 1 = false;
-    bool broadcasts : 1 = false;     // one number of memory to all lanes
+    bool broadcasts : 1 = false;     // one number from memory to all lanes
     bool begins_with_k : 1 = false;  // the first operand is a mask register
-    bool zeroes : 1 = false;         // the lanes that the mask leaves out
+    bool zeroes : 1 = false;         // the lanes that are not in the mask
     uint8_t mask : 3 = 0;            // a mask register; 0: all lanes
     uint32_t reg[4] = {kNone, kNone, kNone, kNone};
     uint32_t base = kNone, index = kNone;
     int32_t offset = 0;
     int32_t number = 0;            // or a label
-    int64_t wide_number() const {  // of one without memory
+    int64_t wide_number() const {  // for notes without memory
       return static_cast<int64_t>(uint64_t{static_cast<uint32_t>(offset)} << 32 |
                                   static_cast<uint32_t>(number));
     }
@@ -119,10 +120,10 @@ class NotesX64 : public Spans, public asmjit::x86::EmitterExplicitT<NotesX64> {
     return Vector(new_register(true));
   }
   asmjit::x86::Gp new_word() { return asmjit::x86::gpq(new_register(false)); }
-  // Behind the code.
+  // Return the address of a constant after the code.
   asmjit::x86::Mem in_memory(const Constant& bits);
   asmjit::x86::Mem in_memory(const WideConstant& bits);
-  // The next instruction writes the lanes of this mask alone; and zeros to the others.
+  // k(): the next instruction writes only the lanes in this mask. z(): it sets the others to zero.
   NotesX64& k(const asmjit::x86::KReg& mask) {
     next_mask_ = static_cast<uint8_t>(mask.id());
     return *this;
@@ -148,13 +149,13 @@ class NotesX64 : public Spans, public asmjit::x86::EmitterExplicitT<NotesX64> {
   friend class RegistersX64;
   friend class Places;
   const EncodingX64& encoding(uint8_t code) const { return codes_->encodings[code]; }
-  // Operands that it reads, by bit: what a mask leaves out stays.
+  // The operands that it reads, by bit. Lanes that are not in the mask keep their value.
   uint32_t reads_of(const Note& note) const {
     const EncodingX64& how = encoding(note.code);
     const bool keeps = note.mask && !note.zeroes && !how.mask_chooses;
     return how.reads | (keeps ? how.writes & 1u : 0u);
   }
-  // Nobody reads what it writes.
+  // Its result is never read.
   template <class Forget>
   void drop(uint32_t index, const Forget& forget) {
     Note& note = notes_[index];
@@ -197,24 +198,24 @@ class NotesX64 : public Spans, public asmjit::x86::EmitterExplicitT<NotesX64> {
   bool fails_ = false;
   uint32_t add_constant(const Constant& bits);
   std::vector<Constant> constants_;
-  std::vector<uint32_t> next_constant_;          // of those with the same hash
-  std::array<uint32_t, 64> constant_by_hash_{};  // its index and 1
+  std::vector<uint32_t> next_constant_;          // with the same hash: index + 1, or 0
+  std::array<uint32_t, 64> constant_by_hash_{};  // index + 1, or 0
 };
 
-// RSP and RDI are taken. Those that a caller wants back come last.
+// RSP and RDI are in use. Registers that a call preserves come last.
 inline constexpr std::array<uint8_t, 14> kWordRegisters = {0,  1, 2, 6,  8,  9,  10,
                                                            11, 3, 5, 12, 13, 14, 15};
 inline constexpr std::array<uint8_t, 32> kVectorRegisters = {
     0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
     16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
 constexpr uint32_t kOfTheCaller = 1u << 3 | 1u << 5 | 0xf000u;
-constexpr uint32_t kForMemory = 3;  // registers for what comes from memory, where there is any
+constexpr uint32_t kForMemory = 3;  // registers reserved for spilled values, if there are any
 
-// Writes what was noted as machine code, with registers of the CPU. RDI is the Pass, which also has
-// memory for values that get none. What it needs for one piece of code it keeps for the next.
+// Writes the notes as machine code, with registers of the CPU. RDI is the Pass, which also has the
+// memory for spilled values. Keeps its memory from one piece of code to the next.
 class RegistersX64 {
  public:
-  // False: the memory for such values is too small, or an instruction is not known.
+  // Returns false if there are too few spill slots or if an instruction is unknown.
   bool run(NotesX64& notes, std::vector<std::byte>* bytes);
 
  private:
@@ -222,7 +223,7 @@ class RegistersX64 {
   using Span = NotesX64::Span;
   using Form = EncodingX64::Form;
   static constexpr uint32_t kNone = NotesX64::kNone;
-  struct Moved {  // from memory to a register, for one instruction
+  struct Moved {  // a spilled value in a reserved register, for one instruction
     uint32_t span;
     uint8_t reg;
     bool is_vector;
@@ -255,19 +256,19 @@ class RegistersX64 {
   NotesX64* notes_ = nullptr;
   Span* spans_ = nullptr;
   Places places_;
-  uint32_t saved_ = 0;  // registers of the caller, by bit
+  uint32_t saved_ = 0;  // registers that belong to the caller, by bit
 
   Grown<uint8_t, 1 << 20> bytes_;
   uint8_t *at_ = nullptr, *end_ = nullptr;
   struct Link {
-    uint32_t at;      // of four bytes, in `bytes_`
+    uint32_t at;      // the 4-byte distance, in `bytes_`
     uint32_t block;   // kNone: the constants
-    uint32_t behind;  // bytes from there to the next instruction
+    uint32_t behind;  // bytes from `at` to the next instruction
   };
   std::vector<Link> links_;
-  bool has_link_ = false;           // the instruction that is being written: the last one of those
+  bool has_link_ = false;           // the instruction that is being written has the last link
   std::vector<uint32_t> block_at_;  // in `bytes_`
-  uint32_t block_ = 0;              // that is being written
+  uint32_t block_ = 0;              // the block that is being written
   std::array<Moved, 8> moved_{};
   uint32_t moved_count_ = 0;
   bool fails_ = false;

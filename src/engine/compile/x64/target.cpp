@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which code generator does this CPU get? Both need AVX2, FMA, F16C and BMI2.
+// Which code generator does this CPU use? Both need AVX2, FMA, F16C and BMI2.
 #if defined(__x86_64__)
 #include "engine/compile/target.h"
 
@@ -38,9 +38,9 @@ std::unique_ptr<Target> make_target(uint32_t row_lanes) {
 
 }  // namespace kiln::engine
 
-// One object of Debian's archive for x86-64 cannot be linked into a shared library, because of how
-// it refers to stderr. Its three functions are here instead, so the linker does not take it. Nobody
-// reads what asmjit would print; a failed assertion of asmjit still ends the process.
+// One object of Debian's asmjit archive for x86-64 cannot be linked into a shared library, because
+// of how it refers to stderr. Its three functions are defined here instead, so the linker does not
+// take it. asmjit's messages are not printed; a failed assertion of asmjit still ends the process.
 ASMJIT_BEGIN_NAMESPACE
 namespace DebugUtils {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does x86-64-v3 compute what AVX-512 has instructions for, with AVX2, FMA and F16C?
+// How does x86-64-v3 do with AVX2, FMA and F16C what AVX-512 has instructions for?
 #if defined(__x86_64__)
 #include "engine/compile/x64/v3.h"
 
@@ -16,8 +16,8 @@ void X64V3::compare(Comparison comparison, Number type, Reg to, Reg a, Reg b) {
     compare_integers(comparison, type, v(to), v(a), v(b));
 }
 
-// Instructions exist for "equal" and, with a sign, for "greater"; the other comparisons are made of
-// these. For numbers without a sign, the top bits are inverted first.
+// There are instructions for "equal" and for signed "greater"; the other comparisons are made from
+// these. For unsigned numbers, the top bits are inverted first.
 void X64V3::compare_integers(Comparison comparison, Number type, const Ymm& to, const Ymm& a,
                              const Ymm& b) {
   const bool wide = bytes_of(type) == 8;
@@ -48,7 +48,7 @@ void X64V3::pick_wide(bool least, Number type, const Ymm& to, const Ymm& a, cons
   least ? cc_.vblendvpd(to, a, b, above) : cc_.vblendvpd(to, b, a, above);
 }
 
-// The low 64 bits: the products of the halves that reach them.
+// The low 64 bits: the sum of the products of halves that contribute to them.
 void X64V3::multiply_wide(const Ymm& to, const Ymm& a, const Ymm& b) {
   const Ymm across = temporary(), other = temporary(), low = temporary();
   cc_.vpsrlq(across, a, 32);
@@ -70,7 +70,7 @@ void X64V3::move_right_wide(const Ymm& to, const Ymm& a, uint32_t by) {
   cc_.vpor(to, moved, sign);
 }
 
-// In f64, rounded to f32 at the end.
+// Computed in f64, and rounded to f32 at the end.
 void X64V3::reciprocal_root(const Ymm& to, const Ymm& a) {
   const Ymm low = temporary(), high = temporary(), one = temporary();
   constant(one, 0x3ff0000000000000u, 8);
@@ -85,7 +85,7 @@ void X64V3::reciprocal_root(const Ymm& to, const Ymm& a) {
   join_halves(to, low, high.xmm());
 }
 
-// Subtracts 2^31, converts with a sign, and adds 2^31 again: both are exact.
+// Subtracts 2^31, converts as signed, and adds 2^31 again. Both steps are exact.
 void X64V3::unsigned_to_double(const Ymm& to, const Ymm& a, bool high) {
   const Ymm moved = temporary();
   if (high) extract_upper(moved.xmm(), a);
@@ -107,8 +107,8 @@ bool X64V3::convert(Number to_type, Number from, Reg to, Reg a) {
     cc_.vfmadd132ps(high, low, everywhere(0x47800000u));  // 65536
     copy(to, high);
   } else if (to_type == Number::S32 && from == Number::F32) {
-    // The instruction gives the least integer for every number that has none. If the number is too
-    // large, that is inverted; a NaN becomes 0.
+    // The instruction returns the smallest integer for every number that does not fit. If the
+    // number is too large, that is inverted; a NaN becomes 0.
     const Ymm above = temporary(), is_number = temporary(), whole = temporary();
     cc_.vcmpps(above, v(a), everywhere(0x4f000000u), static_cast<int>(x86::VCmpImm::kGE_OQ));
     cc_.vcmpps(is_number, v(a), v(a), static_cast<int>(kOrdered));
@@ -116,9 +116,9 @@ bool X64V3::convert(Number to_type, Number from, Reg to, Reg a) {
     cc_.vpxor(whole, whole, above);
     cc_.vpand(v(to), whole, is_number);
   } else if (to_type == Number::U32 && from == Number::F32) {
-    // Converts with a sign, after subtracting 2^31 from what is at least that. From 2^32 on the
-    // result is the largest integer. A NaN and numbers below 0 become 0: if one operand of VMAXPS
-    // is a NaN, the result is the second one.
+    // Converts as signed, after subtracting 2^31 from numbers that are at least that large. From
+    // 2^32 on the result is the largest integer. A NaN and numbers below 0 become 0: if one operand
+    // of VMAXPS is a NaN, the result is the second one.
     const Ymm value = temporary(), large = temporary(), less = temporary();
     constant(less, 0, 4);
     cc_.vmaxps(value, v(a), less);

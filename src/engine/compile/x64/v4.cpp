@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does x86-64-v4 compute what AVX-512 has instructions of its own for?
+// How does x86-64-v4 compute, where AVX-512 has instructions that AVX2 lacks?
 #if defined(__x86_64__)
 #include "engine/compile/x64/v4.h"
 
 namespace kiln::engine {
 namespace {
 
-// The operand of VPCMPD and its like.
+// The condition operand of VPCMPD and similar instructions.
 uint32_t integer_condition(Comparison comparison) {
   switch (word_condition(comparison, true)) {
     case x86::CondCode::kNE:
@@ -49,11 +49,12 @@ void X64V4::pick_wide(bool least, Number type, const Zmm& to, const Zmm& a, cons
     is_signed(type) ? cc_.vpmaxsq(to, a, b) : cc_.vpmaxuq(to, a, b);
 }
 
-// In f64, rounded to f32 at the end. The interpreter uses a root and a division, which take three
-// times as long. Of the 2^24 numbers of f32 between two powers of four, one has a result within 1.4
-// units in the last place of f64 from where f32 rounds the other way, and no other has one within
-// 11. An estimate of 14 bits, a step of the third order and one of the second are within 1. Where
-// the steps give a NaN, the estimate is the result: infinities, zeros and NaNs.
+// Computed in f64, and rounded to f32 at the end. The interpreter uses a root and a division, which
+// take three times as long. Of the 2^24 f32 numbers between two powers of four, one has a result
+// within 1.4 units in the last place of f64 of the point where f32 rounds the other way, and no
+// other has one within 11. An estimate of 14 bits, one step of the third order and one of the
+// second stay within 1. If the steps give a NaN, the estimate is the result: for infinities, zeros
+// and NaNs.
 void X64V4::reciprocal_root(const Zmm& to, const Zmm& a) {
   const Zmm low = temporary(), high = temporary(), one = temporary(), half = temporary();
   constant(one, 0x3ff0000000000000u, 8);
@@ -88,8 +89,8 @@ bool X64V4::convert(Number to_type, Number from, Reg to, Reg a) {
   } else if (to_type == Number::F32 && from == Number::U32) {
     cc_.vcvtudq2ps(v(to), v(a));
   } else if (to_type == Number::S32 && from == Number::F32) {
-    // The instruction gives the least integer for every number that has none. If the number is too
-    // large, the result is the largest integer; a NaN becomes 0.
+    // The instruction returns the smallest integer for every number that does not fit. If the
+    // number is too large, the result is the largest integer; a NaN becomes 0.
     const Zmm whole = temporary();
     cc_.vcvttps2dq(whole, v(a));
     choose(x86::VCmpImm::kGE_OQ, Number::F32, v(a), everywhere(0x4f000000u), whole, whole,
@@ -97,8 +98,8 @@ bool X64V4::convert(Number to_type, Number from, Reg to, Reg a) {
     cc_.vcmpps(x86::k1, v(a), v(a), static_cast<int>(kOrdered));
     cc_.k(x86::k1).z().vmovaps(v(to), whole);
   } else if (to_type == Number::U32 && from == Number::F32) {
-    // The instruction gives the largest integer for every number that has none. A NaN and numbers
-    // below 0 become 0: if one operand of VMAXPS is a NaN, the result is the second one.
+    // The instruction returns the largest integer for every number that does not fit. A NaN and
+    // numbers below 0 become 0: if one operand of VMAXPS is a NaN, the result is the second one.
     const Zmm value = temporary(), zero = temporary();
     constant(zero, 0, 4);
     cc_.vmaxps(value, v(a), zero);

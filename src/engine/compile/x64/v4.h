@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the code generator for x86-64-v4 add to x64/vectors.h? (x64/v4.cpp, x64/v4_lanes.cpp)
 //
-// Vectors are the 512 bits of AVX-512. A comparison gives a mask register, but the compiler's masks
-// are vectors; one instruction turns either into the other. No mask register lives longer than the
-// operation that needs it.
+// Vectors are the 512 bits of AVX-512. A comparison writes a mask register, but the compiler's
+// masks are vectors; one instruction converts either into the other. No mask register lives longer
+// than the operation that needs it.
 #pragma once
 
 #include <array>
@@ -77,8 +77,8 @@ class X64V4 final : public X64Vectors<Zmm> {
   void low_words(const Zmm& to, const Zmm& a) override { cc_.vpmovdw(to.ymm(), a); }
 
  private:
-  // VPTERNLOG by a table of three bits. The first operand is also the result, and the third one is
-  // the mask: where it is set (kOfMask) or elsewhere (kOfOthers), the result is the second operand.
+  // VPTERNLOG with a table of three bits. The first operand is also the result, and the third one
+  // is the mask. In the mask (kOfMask) or outside it (kOfOthers), the result is the second operand.
   static constexpr uint8_t kOfMask = 0xd8, kOfOthers = 0xe4;
 
   Mem lanes_in_memory(uint32_t lanes);  // all ones in these lanes of 32 bits

@@ -10,7 +10,7 @@
 
 namespace kiln::engine {
 
-// Through memory: an instruction inserts into 128 bits, which have no room for 16 lanes of 16 bits.
+// Through memory: the instruction inserts into 128 bits, which cannot hold 16 lanes of 16 bits.
 void X64V4::insert_small(const Reg&, const Reg& base, int64_t offset, uint32_t lane,
                          uint32_t bytes) {
   const Gp word = temporary_word();
@@ -144,18 +144,18 @@ void X64V4::select(Reg to, Reg mask, Reg a, Reg b) {
   if (to.id() == a.id()) return cc_.vpternlogd(v(to), v(b), v(mask), kOfOthers), void();
   if (to.id() == b.id()) return cc_.vpternlogd(v(to), v(a), v(mask), kOfMask), void();
   copy(to, mask);
-  cc_.vpternlogd(v(to), v(a), v(b), 0xca);  // the first operand chooses
+  cc_.vpternlogd(v(to), v(a), v(b), 0xca);  // the first operand selects
 }
 
 void X64V4::load_blended(const Reg& to, const Reg& base, int64_t offset, const Reg& mask,
                          const Reg& from) {
   const Mem memory = at(base, offset);
   if (to.id() == from.id()) {
-    cc_.vpternlogd(v(to), v(mask), memory, 0xb8);  // the second operand chooses
+    cc_.vpternlogd(v(to), v(mask), memory, 0xb8);  // the second operand selects
     return;
   }
   copy(to, mask);
-  cc_.vpternlogd(v(to), v(from), memory, 0xac);  // the first one chooses
+  cc_.vpternlogd(v(to), v(from), memory, 0xac);  // the first operand selects
 }
 
 bool X64V4::store_some(const Reg& from, const Reg& base, int64_t offset, const Reg& mask,

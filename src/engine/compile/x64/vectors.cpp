@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do vectors of x86-64 move lanes to and from memory and general registers, where AVX2 and
-// AVX-512 take the same steps?
+// How do vectors of x86-64 move lanes to and from memory and general registers? The parts that are
+// the same for AVX2 and AVX-512.
 #if defined(__x86_64__)
 #include "engine/compile/x64/vectors.h"
 
@@ -41,7 +41,7 @@ void X64Vectors<Vector>::constant(Reg to, uint64_t bits, uint32_t bytes) {
   }
   Mem from = bytes == 8 ? everywhere_wide(bits) : everywhere(static_cast<uint32_t>(bits));
   if constexpr (kIs512) {
-    from.resetBroadcast();  // the instruction does it
+    from.resetBroadcast();  // the instruction broadcasts anyway
     bytes == 8 ? cc_.vbroadcastsd(v(to), from) : cc_.vbroadcastss(v(to), from);
   } else {
     cc_.vmovups(v(to), from);
@@ -91,7 +91,7 @@ bool X64Vectors<Vector>::gather(const Reg& to, const Reg& base, int64_t offset, 
   return true;
 }
 
-// The distances of the lanes have 32 bits.
+// The distances of the lanes are 32 bits wide.
 template <class Vector>
 bool X64Vectors<Vector>::load_apart(const Reg& to, const Reg& base, int64_t offset, int64_t step,
                                     uint32_t bytes) {
@@ -136,7 +136,7 @@ void X64Vectors<Vector>::any_and_differ(Reg any, Reg differ, const List<Reg>& ma
     bit_or(some, some, v(masks[i]));
     bit_and(every, every, v(masks[i]));
   }
-  // They differ if any lane is set and any is not.
+  // They differ if at least one lane is set and at least one is not.
   mask_word(x(differ), every);
   cc_.xor_(w(differ), kIs512 ? 0xffff : 0xff);
   mask_word(x(any), some);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the code generators for AVX2 (x64/v3.h) and for AVX-512 (x64/v4.h) have in common?
-// Vectors of 256 and of 512 bits have most instructions in common, so this is written once for both
-// (x64/vectors.cpp, x64/vector_numbers.cpp).
+// What do the code generators for AVX2 (x64/v3.h) and for AVX-512 (x64/v4.h) share? Vectors of 256
+// and 512 bits have most instructions in common, so this code is written once for both
+// (x64/vectors.cpp, x64/vectors_numbers.h, x64/vectors_widths.h).
 #pragma once
 
 #include <asmjit/x86.h>
@@ -47,7 +47,7 @@ class X64Vectors : public X64Words {
     bytes == 8 ? cc_.vmovq(v(to).xmm(), at(base, offset))
                : cc_.vmovd(v(to).xmm(), at(base, offset));
   }
-  // Loads into every lane and keeps one: such a load needs no unit that moves lanes.
+  // Loads into every lane and keeps one: such a load does not need the unit that moves lanes.
   void load_lane(const Reg& to, const Reg& base, uint32_t lane, uint32_t bytes) override {
     if (lane == 0) return load_splat(to, base, 0, bytes);
     const Vector all = temporary();
@@ -197,7 +197,7 @@ class X64Vectors : public X64Words {
       wide ? cc_.vblendvpd(to, no, yes, holds) : cc_.vblendvps(to, no, yes, holds);
     }
   }
-  // The sign bit of each lane of a mask.
+  // The sign bits of the lanes of a mask.
   void mask_word(const Gp& to, const Vector& mask) {
     if constexpr (kIs512) {
       cc_.vpmovd2m(x86::k1, mask);
@@ -206,7 +206,7 @@ class X64Vectors : public X64Words {
       cc_.vmovmskps(to.r32(), mask);
     }
   }
-  // How VROUNDPS and VRNDSCALEPS number the ways to round; 8: without an exception.
+  // The rounding modes of VROUNDPS and VRNDSCALEPS; 8: without an exception.
   static constexpr uint32_t kToNearest = 8, kDown = 9, kUp = 10, kToZero = 11;
   void round_vector(const Vector& to, const Vector& a, uint32_t how, bool wide = false) {
     if constexpr (kIs512)
@@ -215,7 +215,7 @@ class X64Vectors : public X64Words {
       wide ? cc_.vroundpd(to, a, how) : cc_.vroundps(to, a, how);
   }
 
-  // Constants: all lanes, one number in all lanes, `first + lane * step`.
+  // Constants: all lanes, one number in all lanes, or `first + lane * step`.
   Mem in_memory(const Constant& bits) { return cc_.in_memory(bits); }
   Mem everywhere_wide(uint64_t bits) {
     const Mem four = cc_.in_memory(NotesX64::Constant{bits, bits, bits, bits});
@@ -227,7 +227,7 @@ class X64Vectors : public X64Words {
     return kIs512 ? eight._1to16() : eight;
   }
   Mem steps_in_memory(uint64_t first, uint64_t step, uint32_t bytes);
-  // Words of 32 bits that a lane has in a vector, by bit.
+  // The 32-bit words of a lane in a vector, by bit.
   static uint32_t words_of(uint32_t lane, uint32_t bytes) {
     return bytes == 8 ? 3u << (2 * lane) : 1u << lane;
   }
@@ -249,7 +249,7 @@ class X64Vectors : public X64Words {
     }
   }
 
-  // What takes different steps at each width.
+  // Operations that need different instructions at each width.
   virtual Vector gathered(const Mem& from, uint32_t bytes, bool wide_addresses) = 0;
   virtual void multiply_wide(const Vector& to, const Vector& a, const Vector& b) = 0;
   virtual void pick_wide(bool least, Number type, const Vector& to, const Vector& a,
@@ -257,7 +257,7 @@ class X64Vectors : public X64Words {
   virtual void move_right_wide(const Vector& to, const Vector& a, uint32_t by) = 0;
   virtual void reciprocal_root(const Vector& to, const Vector& a) = 0;
   virtual void unsigned_to_double(const Vector& to, const Vector& a, bool high) = 0;
-  // The low 16 bits of each lane of 32, as neighbours in the lower half.
+  // The low 16 bits of each 32-bit lane, as neighbours in the lower half.
   virtual void low_words(const Vector& to, const Vector& a) = 0;
 
  private:

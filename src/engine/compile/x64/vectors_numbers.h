@@ -76,7 +76,7 @@ bool X64Vectors<Vector>::unary(Does does, Number type, Reg to, Reg a) {
   }
 }
 
-// Of a magnitude below the least normal number, only the sign stays.
+// Replaces subnormal values by a zero of the same sign.
 template <class Vector>
 void X64Vectors<Vector>::flush(const Reg& to, const Reg& a) {
   const Vector size = temporary(), sign = temporary();
@@ -86,7 +86,7 @@ void X64Vectors<Vector>::flush(const Reg& to, const Reg& a) {
 }
 
 // The operand that is not a NaN; -0 is less than 0. If one operand is a NaN or both are zeros, an
-// instruction gives the second operand.
+// instruction returns the second operand.
 template <class Vector>
 void X64Vectors<Vector>::pick_floats(bool least, Number type, const Vector& to, const Vector& a,
                                      const Vector& b) {
@@ -158,7 +158,7 @@ bool X64Vectors<Vector>::binary(Does does, Number type, Reg to, Reg a, Reg b) {
     case Does::Max:
       pick(does == Does::Min, type, d, l, r);
       return true;
-    // By the width or more: nothing is left, or copies of the sign, as in PTX.
+    // A shift by the width or more leaves nothing, or copies of the sign, as in PTX.
     case Does::ShiftLeft:
       if (wide || real) return false;
       cc_.vpsllvd(d, l, r);
@@ -202,7 +202,7 @@ void X64Vectors<Vector>::divide_nearly(const Vector& to, const Vector& a, const 
 template <class Vector>
 bool X64Vectors<Vector>::ternary(Does does, Number type, Reg to, Reg a, Reg b, Reg c) {
   if (does == Does::FunnelLeft || does == Does::FunnelRight) {
-    // A shift by 32, the rest of a shift by 0, gives 0.
+    // A shift by 32, which is the rest of a shift by 0, gives 0.
     const bool right = does == Does::FunnelRight;
     const Vector by = temporary(), rest = temporary(), low = temporary(), high = temporary();
     bit_and(by, v(c), everywhere(31));

@@ -12,10 +12,10 @@ namespace kiln::engine {
 
 inline constexpr uint64_t kSignDouble = uint64_t{1} << 63;
 inline constexpr uint64_t kOneDouble = 0x3ff0000000000000;
-// 1.5 * 2^52: adding it rounds to a whole number.
+// 1.5 * 2^52: adding it rounds to an integer.
 inline constexpr uint64_t kWholeDouble = 0x4338000000000000;
 
-// A NaN that an instruction makes in f64 has the bits of a GPU's.
+// A NaN that an f64 instruction creates has the bits of a GPU's.
 template <class Vector>
 bool X64Vectors<Vector>::unary_double(Does does, const Vector& to, const Vector& a) {
   const Vector other = temporary();
@@ -68,7 +68,7 @@ void X64Vectors<Vector>::power_of_two_double(const Vector& x) {
   cc_.vpaddq(x, high, whole);
 }
 
-// What is added to the exponent of a NaN may make a number of it, so NaNs are put back.
+// Adding to the exponent of a NaN may turn it into a number, so NaNs are put back.
 template <class Vector>
 void X64Vectors<Vector>::power_of_two(const Vector& to, const Vector& a) {
   const Vector low = temporary(), high = temporary();
@@ -114,7 +114,7 @@ bool X64Vectors<Vector>::binary_double(Does does, const Vector& to, const Vector
   }
 }
 
-// Integers of 32 bits, by numbers/integer_operations.h.
+// 32-bit integers, as in numbers/integer_operations.h.
 template <class Vector>
 void X64Vectors<Vector>::divide_integers(Does does, Number type, const Vector& to, const Vector& a,
                                          const Vector& b) {
@@ -169,8 +169,8 @@ bool X64Vectors<Vector>::from_double(Number to_type, Reg to, Reg low, Reg high) 
     cc_.vcvtpd2ps(lower(first), v(low));
     cc_.vcvtpd2ps(lower(second), v(high));
   } else if (to_type == Number::S32) {
-    // The instruction gives the least integer for what has none, so too large numbers are made
-    // smaller first. If one operand is a NaN, the result is the second one.
+    // The instruction returns the smallest integer for every number that does not fit, so numbers
+    // that are too large are reduced first. If one operand is a NaN, the result is the second one.
     const Vector most = temporary();
     constant(most, 0x41dfffffffc00000u, 8);  // 2^31 - 1
     cc_.vminpd(first, most, v(low));
@@ -219,7 +219,7 @@ void X64Vectors<Vector>::unpack(Small small, uint32_t part, const Reg& to, const
   }
 }
 
-// To nearest even, into the upper half. The lower half of a NaN must be 0.
+// Rounds to nearest even, into the upper half. The lower half of a NaN must be 0.
 template <class Vector>
 void X64Vectors<Vector>::round_to_bf16(const Vector& to, const Vector& value) {
   const Vector sum = temporary();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does x86-64 compute with general registers, which hold what all lanes share?
+// How does x86-64 compute with general registers, which hold values that all lanes share?
 #if defined(__x86_64__)
 #include "engine/compile/x64/words.h"
 
@@ -99,8 +99,8 @@ bool X64Words::word_unary(Does does, Number type, Reg to, Reg a) {
 bool X64Words::word_binary(Does does, Number type, Reg to, Reg a, Reg b) {
   if (type == Number::F32 || type == Number::F64) return false;
   const Gp d = sized(to, type), l = sized(a, type), r = sized(b, type);
-  // An instruction changes its first operand: where the result has the place of the second, that is
-  // a register of its own until the end.
+  // An instruction overwrites its first operand. If the result shares a register with the second
+  // operand, the instruction works on a temporary until the end.
   const Gp sum = to.id() == b.id() ? sized(temporary_word(), type) : d;
   const auto begin = [&] {
     if (sum.id() != l.id()) cc_.mov(sum, l);
@@ -179,7 +179,7 @@ void X64Words::word_compare(Comparison comparison, Number type, Reg to, Reg a, R
   cc_.mov(is_so, 0);
   cc_.cmp(sized(a, type), sized(b, type));
   cc_.set(word_condition(comparison, is_signed(type)), is_so.r8());
-  cc_.neg(is_so);  // all ones: a predicate of all lanes
+  cc_.neg(is_so);  // all ones: a predicate that holds in all lanes
   if (!apart) cc_.mov(x(to), is_so);
 }
 

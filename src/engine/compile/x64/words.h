@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the code generator of x86-64 do that does not depend on the width of its vectors?
-// General registers, addresses, jumps and calls (x64/words.cpp).
+// What in the code generator for x86-64 does not depend on the width of vectors? General registers,
+// addresses, jumps and calls (x64/words.cpp).
 #pragma once
 
 #include <asmjit/x86.h>
@@ -37,7 +37,7 @@ class X64Words : public Target {
     if (cc_.size() < NotesX64::kMostKept) Spare<Known>::give_back(std::move(generator_));
   }
 
-  // The allocator knows which registers are lost from the third instruction on.
+  // NotesX64 expects registers to be overwritten from the third of these instructions on.
   void call(const void* handler, Reg warp, const void* op) override {
     cc_.push(x86::rdi);
     cc_.mov(x86::rdi, x(warp));

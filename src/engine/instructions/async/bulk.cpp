@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do bulk copies run? (PTX ISA 9.7.9.25.5, st.async, red.async) At once, when they are issued:
-// the bytes land, then the mbarrier is notified. A group is therefore always complete.
+// the bytes are written, then the mbarrier is notified. So a group is always complete.
 #include <fmt/format.h>
 
 #include <bit>

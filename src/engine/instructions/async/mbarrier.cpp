@@ -15,7 +15,7 @@
 namespace kiln::engine {
 namespace {
 
-// The object of each active lane, one after the other. Null: a fault was reported.
+// Visits the objects of the active lanes in order. Returns null if a fault was reported.
 template <class Body>
 const Op* for_each_object(Warp& warp, const Op* op, Body body) {
   std::byte* pointer[kWarpSize];
@@ -41,7 +41,8 @@ struct Watched {
   bool async = false;
 };
 
-// Delivers what happens to the objects of the active lanes; does nothing where nobody watches.
+// Delivers what happens to the objects of the active lanes; does nothing in runs that are not
+// watched.
 class Reporter {
  public:
   Reporter(Warp& warp, const Op* op) : sink_(sink_for(warp, kMbarrierEvents)) {
@@ -49,7 +50,7 @@ class Reporter {
       prepare(warp, op);
   }
   bool on() const { return sink_ != nullptr; }
-  // Of one lane, with the object's word before and after.
+  // For one lane, with the object's word before and after.
   void deliver(uint32_t lane, uint64_t before, uint64_t after, uint32_t count, int64_t bytes,
                bool drops) {
     event_.by.mask = 1u << lane;
@@ -61,7 +62,7 @@ class Reporter {
     event_.completed = event_.step != MbarrierStep::Init && before >> 63 != after >> 63;
     sink_->on(event_);
   }
-  // Lanes that ask for the same object and get the same answer, together.
+  // Lanes that test the same object with the same result, in one event.
   [[gnu::cold]] void deliver_tests(uint32_t mask, uint32_t over, uint32_t parities) {
     for (uint32_t rest = mask; rest;) {
       const auto first = static_cast<uint32_t>(std::countr_zero(rest));
@@ -109,8 +110,8 @@ const Op* run_init(Warp& warp, const Op* op) {
   });
 }
 
-// op->b: arrivals; op->c: bytes to expect; the old word is the token. op->y: 1 gives the token, 2
-// drops the arrivals from the phases that follow, 4 bytes have come.
+// op->b: arrivals; op->c: bytes to expect; the old word is the token. op->y: 1 returns the token, 2
+// drops the arrivals from later phases, 4 bytes have arrived.
 constexpr uint8_t kGivesToken = 1, kDrops = 2, kBytesCame = 4;
 
 const Op* run_arrive(Warp& warp, const Op* op) {
@@ -134,8 +135,8 @@ const Op* run_arrive(Warp& warp, const Op* op) {
   return next;
 }
 
-// op->b: a token (op->y 0) or a parity (op->y 1). A phase that is not over yet: the predicate is
-// false, and others get a turn.
+// op->b: a token (op->y is 0) or a parity (op->y is 1). If the phase is not complete, the predicate
+// is false, and others get a turn.
 const Op* run_wait(Warp& warp, const Op* op) {
   uint32_t over = 0;
   const uint64_t* token = warp.lanes<uint64_t>(op->b);
@@ -167,7 +168,7 @@ bool set_object(Lowering& l, Op* op, const ptx::Operand& operand) {
 }
 
 void place(Lowering& l, const Op& prepared, Handler handler, Watched watched) {
-  // PTX ISA 9.7.13.15: an arrival releases and a wait acquires, at the scope of the block.
+  // PTX ISA 9.7.13.15: an arrival releases and a wait acquires, at block scope.
   if (watched.order.strength == Strength::Weak)
     watched.order.strength = watched.step == MbarrierStep::Test     ? Strength::Acquire
                              : watched.step == MbarrierStep::Arrive ? Strength::Release
@@ -228,8 +229,8 @@ bool mbarrier_expect(Lowering& l) {
   return true;
 }
 
-// The copies land at once. Without .noinc the phase first expects one arrival more: nothing
-// changes.
+// The copies complete at once. Without .noinc the phase would first expect one more arrival, so
+// nothing changes.
 bool copy_async_arrive(Lowering& l) {
   emit_copy_land(l);
   Op op;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does TMA copy a box of a tensor? (PTX ISA 9.7.9.27, tile mode) Row by row; what lies outside
-// of the tensor reads as zero (or NaN) and is not written.
+// How does TMA copy a box of a tensor? (PTX ISA 9.7.9.27, tile mode) Row by row. Elements outside
+// the tensor are read as zero (or NaN) and are not written.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct TensorCopy {
   Rmw what = Rmw::Add;
 };
 
-// One row of the box: where it lies in global memory, and which of its elements are inside of the
+// One row of the box: its address in global memory, and which of its elements are inside the
 // tensor.
 struct Row {
   uint64_t global;
@@ -78,7 +78,7 @@ uint64_t box_bytes(const TensorMap& map) {
   return bytes;
 }
 
-// Where the map asks for NaN, an H200 writes this in each 16 bits: a NaN in every format.
+// If the map asks for NaN, an H200 writes this to each 16 bits: a NaN in every format.
 void fill_outside(std::byte* row, const TensorMap& map, uint32_t bytes) {
   std::memset(row, 0, bytes);
   if (!map.nan_fill) return;
@@ -86,7 +86,7 @@ void fill_outside(std::byte* row, const TensorMap& map, uint32_t bytes) {
   for (uint32_t at = 0; at < bytes; at += sizeof kNan) std::memcpy(row + at, &kNan, sizeof kNan);
 }
 
-// Chunks of 16 bytes keep together under every swizzle.
+// Every swizzle keeps chunks of 16 bytes together.
 template <class Body>
 void for_each_chunk(const TensorMap& map, uint64_t shared, uint32_t bytes, Body body) {
   for (uint32_t at = 0; at < bytes; at += 16) {
@@ -111,8 +111,7 @@ bool load_box(Warp& warp, const Op* op, const TensorCopy& how, uint32_t lane, co
               const int64_t* at, uint64_t to, uint64_t barrier) {
   const uint32_t bytes = tensor_type(map.data_type)->bytes, row_bytes = map.box[0] * bytes;
   const uint64_t total = box_bytes(map);
-  // Offsets inside of the block's window decide the swizzle; the window starts at a multiple of
-  // 1024.
+  // The swizzle depends on the offset in the block's window, which starts at a multiple of 1024.
   std::byte* box = locate_watched(warp, op, lane, how.shared.space, to,
                                   static_cast<uint32_t>(total), 128, Access::Write, true);
   if (!box) return false;
@@ -184,7 +183,7 @@ const Op* run_tensor_copy(Warp& warp, const Op* op) {
     int64_t at[kMaxTensorRank] = {};
     for (uint32_t d = 0; d < how.rank; ++d)
       at[d] = static_cast<int32_t>(how.coordinates[d].of(warp, lane));
-    // A row starts at a multiple of 16 bytes, in the tensor or before it; a GPU ends the kernel
+    // A row must start at a multiple of 16 bytes, in the tensor or before it. A GPU ends the kernel
     // with the same error.
     const uint32_t element_bytes = tensor_type(map.data_type)->bytes;
     if (at[0] * element_bytes % 16) {
@@ -256,16 +255,16 @@ constexpr std::string_view kFields[] = {
     "global_address", "rank",     "box_dim",      "global_dim", "global_stride",
     "element_stride", "elemtype", "swizzle_mode", "fill_mode",  "interleave_layout"};
 
-// PTX numbers the element types otherwise than the host's enum: f32.ftz, f64 and bf16 are 8, 9 and
-// 10 here, and 10, 8 and 9 there.
+// PTX numbers the element types differently from the host's enum: f32.ftz, f64 and bf16 are 8, 9
+// and 10 here, and 10, 8 and 9 there.
 uint8_t host_type(uint64_t type) {
   constexpr uint8_t kHostTypes[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12};
   return type < std::size(kHostTypes) ? kHostTypes[type] : 0xff;
 }
 
-// A tensor map is opaque: its fields are changed in a copy of the engine's own layout, as
-// cuTensorMapEncode* of the engine wrote it. Kernels also make a map from nothing: 128 bytes of
-// zeros, of which they replace all fields.
+// A tensor map is opaque, so the fields of the engine's own layout are changed, as
+// cuTensorMapEncode* of the engine wrote them. Kernels also create a map from 128 bytes of zeros,
+// by replacing all fields.
 const Op* run_replace(Warp& warp, const Op* op) {
   const Replace& how = *static_cast<const Replace*>(op->data);
   return for_each_lane(warp, op, [&](uint32_t lane) {
@@ -329,7 +328,7 @@ bool replace_tensor_map(Lowering& l) {
   const ptx::Space space = shared            ? ptx::Space::Shared
                            : l.has("global") ? ptx::Space::Global
                                              : ptx::Space::Generic;
-  // Of the fields, .global_address and .global_stride have 64 bits.
+  // Only the fields .global_address and .global_stride have 64 bits.
   const bool wide = how.field == 0 || how.field == 4;
   if (!address_operand(l, operands[0], space, &how.map) ||
       !lane_value(l, operands.back(), wide ? ptx::Type::b64 : ptx::Type::b32, &how.value)) {
@@ -345,7 +344,7 @@ struct MapCopy {
   AddressOperand to, from;
 };
 
-// One copy for the warp: the lanes name the same places.
+// One copy for the warp: all lanes name the same places.
 const Op* run_copy_map(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const MapCopy& how = *static_cast<const MapCopy*>(op->data);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do comparisons make predicates, or values? (PTX ISA 9.7.6)
+// How do comparisons compute predicates, or values? (PTX ISA 9.7.6)
 #include <utility>
 
 #include "engine/decode/fuse.h"
@@ -43,7 +43,7 @@ const Op* run_compare(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// As run_binary_mixed (lanes.h).
+// Like run_binary_mixed (lanes.h).
 template <class F, class T>
 const Op* run_compare_mixed(Warp& warp, const Op* op) {
   T room_a[kWarpSize], room_b[kWarpSize];
@@ -58,7 +58,7 @@ const Op* run_compare_mixed(Warp& warp, const Op* op) {
 
 template <class F, class T>
 Handler compare_handler(bool flushes, Source a, Source b) {
-  // The flushing forms are rare: one handler with both operands as lanes serves them.
+  // The flushing forms are rare: one handler with lanes for both operands does all.
   if constexpr (AnyFloat<T>) {
     if (flushes) return &run_compare<F, T, true, true, true>;
   }
@@ -81,7 +81,7 @@ Handler compare_named(std::string_view name, bool flushes, Source a, Source b) {
   return nullptr;
 }
 
-// lo, ls, hi, hs are lt, le, gt, ge of unsigned numbers.
+// lo, ls, hi, hs are lt, le, gt, ge for unsigned numbers.
 std::string_view plain_name(std::string_view name) {
   return name == "lo"   ? "lt"
          : name == "ls" ? "le"
@@ -90,7 +90,7 @@ std::string_view plain_name(std::string_view name) {
                         : name;
 }
 
-// A value of base and step against a scalar: when the first and the last lane agree, all lanes do.
+// Base and step compared with a scalar: if the first and the last lane agree, all lanes do.
 struct AffineCompare {
   AffineTerm a, b;
   Op on_lanes;
@@ -105,7 +105,7 @@ const Op* run_compare_on_lanes(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// op->a and op->b: the terms, of which the first or the second is of base and step.
+// op->a and op->b: the terms. One of them is base and step: the first if kFirst.
 template <class F, class T, bool kFirst, bool kRows>
 const Op* run_compare_affine(Warp& warp, const Op* op) {
   T first, last;
@@ -118,7 +118,7 @@ const Op* run_compare_affine(Warp& warp, const Op* op) {
     return run_compare_on_lanes<F, T>(warp, op);
   warp.set_predicate(op->d, holds ? kFullMask : 0);
   if (!op->target) return op + 1;
-  return holds == (op->y != 0) ? op->target : op + 2;  // the branch behind it, fused (fuse.h)
+  return holds == (op->y != 0) ? op->target : op + 2;  // the next Op is the branch, fused (fuse.h)
 }
 
 template <class T, bool kFirst, bool kRows>
@@ -239,7 +239,7 @@ bool compare(Lowering& l) {
   if (!emit_compare(l, operands[first], operands[first + 1], result)) return false;
   Logic logic = combined ? logic_of(l) : kAnd;
   if (!combined) c = l.constant_predicate(true);
-  if (two && p == c) {  // p is read for q after it was written for p: keep its old value
+  if (two && p == c) {  // p is written before it is read for q, so keep its old value
     uint32_t kept = l.temporary_predicate();
     emit_copy_predicate(l, c, kept, false);
     c = kept;
@@ -319,7 +319,7 @@ void describe_flushing_comparisons(Meanings& to) {
 #undef KILN_COMPARISON
 }
 
-// Of 16 bits.
+// With 16 bits.
 template <class T>
 void describe_small_comparisons(Meanings& to) {
   for (uint8_t lanes : {uint8_t{0}, kMixedLanes}) {

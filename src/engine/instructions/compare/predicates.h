@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are predicates combined and copied by the instructions that make them?
+// How are predicates combined and copied by the instructions that compute them?
 #pragma once
 
 #include "engine/decode/lowering.h"

@@ -34,7 +34,7 @@ const Op* run_select(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// NaN is not.
+// A NaN counts as negative.
 template <class T, bool kFlush>
 const Op* run_not_negative(Warp& warp, const Op* op) {
   const T* a = warp.lanes<T>(op->a);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do device functions run? A call makes a frame for the lanes that make it; frames live as long
-// as a lane is in them.
+// How do device functions run? A call creates a frame for the lanes that make it; a frame lives as
+// long as lanes are in it.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -21,17 +21,17 @@ namespace {
 constexpr uint32_t kMaxDepth = 2048;
 
 struct Argument {
-  uint32_t from, to, bytes;  // offsets in the two frames, bytes of a lane
+  uint32_t from, to, bytes;  // offsets in the two frames, bytes per lane
 };
 
 struct CallSite {
   const Program* callee = nullptr;
   std::vector<Program::Passed> arguments, results;  // in the caller's frame
-  uint32_t pointer = 0;                             // of an indirect call: 64-bit lanes
+  uint32_t pointer = 0;                             // for an indirect call: 64-bit lanes
   Image* image = nullptr;
   Variant variant;  // of the caller
-  // The target that an indirect call here had last: asking the image takes a lock. Not of a watched
-  // one, which runs another program than the one that the pointer is the address of.
+  // The last target of an indirect call here, because asking the image takes a lock. Not used for
+  // watched callers, which run another program than the one at the pointer.
   mutable const Program* last_callee = nullptr;
 
   const Program* callee_at(uint64_t at) const {
@@ -86,7 +86,7 @@ const Op* enter(Warp& warp, const Op* op, const CallSite& site, const Program& c
   }
   warp.steps += 1;
   watch_call(warp, op, callee, false);
-  // The split goes on in the new frame; the caller's frame keeps one user for it.
+  // The split continues in the new frame; the caller's frame keeps one user for it.
   warp.splits.push_back(
       {callee.ops.data(), warp.mask, frame, Wait::None, 0, 0, warp.current_penalty, false});
   return nullptr;
@@ -207,7 +207,7 @@ bool call(Lowering& l) {
   if (!callee) return l.refuse(callee.error().why);
   site.callee = *callee;
   l.program().callees.push_back(*callee);
-  // A callee that is being decoded (recursion) has its arguments declared already.
+  // A callee that is being decoded (recursion) has already declared its arguments.
   if (!fits(site, *site.callee))
     return l.refuse(fmt::format("the arguments do not match '{}'", name));
   CallSite* kept = l.own(site);

@@ -74,8 +74,8 @@ const Op* run_exit(Warp& warp, const Op*) { return warp.exit_lanes(); }
 
 namespace {
 
-// Does it change no memory, but for a compare-and-swap or an exchange, which loops around a lock
-// try without success?
+// True if it changes no memory, except by a compare-and-swap or an exchange, which loops around a
+// lock retry.
 bool only_looks(const ptx::Form& form, const ptx::Instruction& ins) {
   if (form.has(ptx::kPolls))
     return form.operands.find('m') == form.operands.npos || ins.has("cas") || ins.has("exch");
@@ -90,24 +90,24 @@ bool names(const ptx::Operand& operand, uint32_t reg) {
                              [&](const ptx::Operand& element) { return names(element, reg); });
 }
 
-// A branch, a return or a call.
+// True for a branch, a return or a call.
 bool leaves(const ptx::Form& form) { return form.has(ptx::kGuarded) || form.has(ptx::kParks); }
 
-// Does it pass on a value of these registers in a way that is not followed: through memory, or by a
-// carry?
+// Does it pass on a value of these registers in a way that is not tracked: through memory, or
+// through the carry?
 template <class IsKnown>
 bool hides(const ptx::Form& form, const ptx::Instruction& ins, const IsKnown& is_known) {
   if (ins.has("cc")) return std::ranges::any_of(ins.operands, is_known);
   const bool stores = form.operands.starts_with('m');
   if (!stores && !form.has(ptx::kPolls)) return false;
-  const ptrdiff_t first = stores ? 0 : 1;  // not what an atomic returns
+  const ptrdiff_t first = stores ? 0 : 1;  // excludes the result of an atomic
   return std::any_of(ins.operands.begin() + first, ins.operands.end(), [&](const auto& each) {
     return each.kind != ptx::OperandKind::Address && is_known(each);
   });
 }
 
-// Does what the instruction gets from memory decide when lanes leave the loop? A histogram or a
-// list that grows by an atomic waits for nobody.
+// Does the value that the instruction gets from memory decide when lanes leave the loop? A
+// histogram, or a list that grows by an atomic, waits for nobody.
 bool decides(Lowering& l, uint32_t index, uint32_t begin, uint32_t end) {
   const ptx::Instruction& ins = l.body().instructions[index];
   if (!l.form(index).has(ptx::kPolls)) return true;
@@ -144,8 +144,8 @@ bool decides(Lowering& l, uint32_t index, uint32_t begin, uint32_t end) {
   return reads(l.body().instructions[end]);  // the branch that closes the loop
 }
 
-// Does the loop that this branch closes wait for a write of somebody else? A short one that reads
-// memory in a way that asks for the newest value. Op::y.
+// Does the loop that this branch closes wait for another thread's write? It does if it is short and
+// reads memory in a way that asks for the newest value. Returns Op::y.
 uint8_t closes_a_spin(Lowering& l) {
   constexpr uint32_t kLongest = 64;
   const ptx::Instruction& ins = l.ins();
@@ -206,7 +206,7 @@ const Op* run_branch_indexed(Warp& warp, const Op* op) {
   for (uint32_t i = 0; i < kWarpSize; ++i)
     same |= (rest >> i & 1) && index[i] == chosen ? 1u << i : 0;
   if (same == rest) return go(warp, op, targets[chosen]);
-  return warp.diverge(targets[chosen], same, op);  // the others come back here
+  return warp.diverge(targets[chosen], same, op);  // the others run this Op again
 }
 
 }  // namespace
@@ -253,12 +253,12 @@ const Op* run_trap(Warp& warp, const Op* op) {
                     fmt::format("Trap instruction executed\n{}", where(warp, *op, lane)));
 }
 
-// A loop around a wait makes no progress by sleeping.
+// In a loop around a wait, sleeping is not progress.
 const Op* run_yield(Warp& warp, const Op* op) { return sleep(warp, op + 1); }
 
 // Bits of Op::y of a barrier.
-constexpr uint8_t kVotes = 1;    // of a reduction, in op->c
-constexpr uint8_t kWatched = 2;  // somebody wants to know who arrives
+constexpr uint8_t kVotes = 1;    // a reduction; the predicate is op->c
+constexpr uint8_t kWatched = 2;  // the sink may want to know who arrives
 constexpr uint8_t kAligned = 4;
 
 [[gnu::cold]] void deliver_arrival(const Warp& warp, const Op* op, uint32_t id, uint32_t wanted) {
@@ -271,8 +271,8 @@ constexpr uint8_t kAligned = 4;
   deliver_sync(warp, op, warp.mask, event);
 }
 
-// op->a: the barrier's number; op->b: how many threads (0: all); op->x: arrive only; op->z: both
-// are written in the program.
+// op->a: number of the barrier; op->b: number of threads (0: all); op->x: arrive only; op->z: both
+// numbers are constants of the program.
 [[gnu::noinline]] const Op* run_any_barrier(Warp& warp, const Op* op) {
   if (op->z && (op->x | op->y) == 0 && warp.mask == kFullMask) [[likely]] {
     const uint32_t id = *warp.lanes<uint32_t>(op->a), wanted = *warp.lanes<uint32_t>(op->b);
@@ -292,7 +292,7 @@ constexpr uint8_t kAligned = 4;
                       fmt::format("Barrier {} does not exist: there are {}\n{}", id, kBarrierCount,
                                   where(warp, *op, lane)));
   }
-  uint32_t others = 0;  // lanes that want another barrier: they come back here
+  uint32_t others = 0;  // lanes that name another barrier: they run this Op again
   if (!op->z) {
     for (uint32_t i = 0; i < kWarpSize; ++i)
       others |= ids[i] != id || counts[i] != wanted ? 1u << i : 0;
@@ -304,8 +304,8 @@ constexpr uint8_t kAligned = 4;
     warp.mask &= ~others;
   }
   uint32_t threads = static_cast<uint32_t>(std::popcount(warp.mask));
-  // A count of threads is a count of whole warps: lanes that have ended count with those that
-  // arrive last.
+  // A thread count is a count of whole warps: lanes that have ended count with those that arrive
+  // last.
   if (wanted && warp.mask == warp.alive) threads = kWarpSize;
   Block& block = *warp.block;
   if (op->y) [[unlikely]] {
@@ -328,7 +328,7 @@ constexpr uint8_t kAligned = 4;
 }  // namespace
 
 const Op* run_barrier(Warp& warp, const Op* op) {
-  // The usual one: bar.sync 0 of all lanes.
+  // The usual case: bar.sync 0 of all lanes.
   if (op->z && (op->x | op->y) == 0 && warp.mask == kFullMask && warp.block->counts_warps &&
       (*warp.lanes<uint32_t>(op->a) | *warp.lanes<uint32_t>(op->b)) == 0 && warp.splits.empty() &&
       warp.frame == warp.kernel_frame) [[likely]] {
@@ -340,7 +340,7 @@ const Op* run_barrier(Warp& warp, const Op* op) {
 
 namespace {
 
-// What the barrier just passed has counted. op->x: 0 popc, 1 and, 2 or.
+// The count of the barrier that the lanes have just passed. op->x: 0 popc, 1 and, 2 or.
 const Op* run_barrier_result(Warp& warp, const Op* op) {
   const Barrier& barrier =
       warp.block->barriers[warp.lanes<uint32_t>(op->a)[first_lane(warp.mask)] % kBarrierCount];
@@ -356,7 +356,7 @@ const Op* run_barrier_result(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// What a watched barrier reports about itself.
+// The Op::y bits of a watched barrier.
 uint8_t watched_flags(const Lowering& l, bool aligned) {
   if (!(l.variant().events & kSyncEvents)) return 0;
   return aligned || l.has("aligned") ? kWatched | kAligned : kWatched;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do numbers change their type? (PTX ISA 9.7.9.21, cvt) The common conversions have handlers of
-// their own; all others go through one function that knows every rounding and saturation.
+// How do numbers change their type? (PTX ISA 9.7.9.21, cvt) The common conversions have their own
+// handlers; one function with every rounding and saturation does all others.
 #include <cmath>
 #include <cstring>
 
@@ -20,7 +20,7 @@ Rounding rounding_of(Lowering& l) {
   return Rounding::Near;
 }
 
-// What cvt is to do, for the general handler.
+// The conversion, for the general handler.
 struct Conversion {
   ptx::Type from, to;
   uint32_t from_register_bytes, to_register_bytes;
@@ -77,7 +77,8 @@ double to_integral(double value, Rounding rounding) {
   }
 }
 
-// Out of range is clamped. NaN is 0, or the smallest number when 64 bits are on either side.
+// Values out of range are clamped. NaN becomes 0, or the smallest number if either side has 64
+// bits.
 uint64_t float_to_integer(double value, ptx::Type from, ptx::Type to) {
   uint32_t bits = ptx::bytes_of(to) * 8;
   if (value != value) {
@@ -109,7 +110,8 @@ uint64_t clamp_integer(uint64_t value, bool from_signed, ptx::Type to) {
   return value > high ? high : value;
 }
 
-// An integer as f64 with the lost bits kept as a sticky one, so that the next rounding is right.
+// Converts an integer to f64 and keeps the lost bits as a sticky bit, so that the next rounding is
+// correct.
 double integer_to_double(uint64_t value, bool is_signed_value, Rounding rounding, ptx::Type to) {
   bool negative = is_signed_value && static_cast<int64_t>(value) < 0;
   uint64_t magnitude = negative ? 0 - value : value;
@@ -164,7 +166,7 @@ uint64_t convert_one(const Conversion& how, const std::byte* at) {
   uint64_t value = extend(at, how.from);
   if (!is_float(how.to)) {
     if (how.saturate) value = clamp_integer(value, ptx::is_signed(how.from), how.to);
-    // The result fills the register by the sign of the destination's type.
+    // The result is extended to the register according to the destination type.
     return extend(reinterpret_cast<const std::byte*>(&value), how.to);
   }
   double wide = integer_to_double(value, ptx::is_signed(how.from), how.rounding, how.to);
@@ -184,8 +186,8 @@ const Op* run_convert(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// Handlers for conversions that every program has: rounding to nearest, no saturation, registers as
-// wide as their types.
+// Handlers for the common conversions: rounding to nearest, no saturation, registers as wide as
+// their types.
 template <class D>
 struct To {
   template <Integer S>
@@ -231,7 +233,7 @@ constexpr bool is_common() {
   return false;
 }
 
-// f32 to an integer of 32 bits by truncation, NaN to 0.
+// f32 to 32-bit integers by truncation; NaN becomes 0.
 struct Truncate {
   static int32_t f(float a) {
     // 2^31 itself does not fit; -2^31 does.
@@ -242,7 +244,7 @@ struct Truncate {
   }
 };
 
-// f32 to f32. Without a rounding to integers the value stays as it is.
+// f32 to f32. Without rounding to an integer the value stays as it is.
 enum class Integral : uint8_t { No, Near, Zero, Down, Up };
 template <Integral kIntegral, bool kFlush, bool kSaturate>
 struct WithinF32 {
@@ -280,7 +282,7 @@ bool convert_within_f32(Lowering& l) {
   return true;
 }
 
-// f64 to whole numbers of f64.
+// f64 to integral f64.
 template <Integral kIntegral>
 struct WholeF64 {
   static double f(double a) {
@@ -377,7 +379,7 @@ bool convert(Lowering& l) {
     return false;
   }
   uint32_t step = from_register;
-  if (!from_register && !a.uniform) step = 4;  // %laneid and its like
+  if (!from_register && !a.uniform) step = 4;  // %laneid and similar registers
   Dest d;
   if (!l.dest(l.operand(0), to_register, false, &d)) return false;
   Op& op = l.emit(to_register == 8   ? &run_convert<uint64_t>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do small integers in wide registers change their type? Loops that the compiler turns into
-// vector code, where the general handler goes lane by lane.
+// How do small integers in wide registers change their type? In loops that the compiler turns into
+// vector code; the general handler goes lane by lane.
 #include "engine/instructions/convert/convert_common.h"
 
 #include "engine/decode/meanings.h"
@@ -26,7 +26,7 @@ const Op* run_cast(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// An integer of at most 16 bits is exact in both floats.
+// An integer of at most 16 bits is exact in both float types.
 template <class F, class R>
 const Op* run_small_to_float(Warp& warp, const Op* op) {
   const WideParts how = WideParts::of(op->imm);
@@ -43,7 +43,7 @@ const Op* run_small_to_float(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// By the bytes of both registers.
+// By the number of bytes of both registers.
 Handler cast_handler(uint32_t from, uint32_t to) {
   const auto row = [&]<class F>(F) -> Handler {
     return to == 8   ? &run_cast<F, uint64_t>
@@ -84,8 +84,7 @@ Handler handler_for(const CommonConversion& how) {
 
 }  // namespace
 
-// Whether the operand is a scalar is in Op::imm: it is where the
-// result is one.
+// Op::imm also says whether the operand is a scalar, which it is if the result is one.
 void describe_common(Meanings& to) {
   const auto add = [&](Handler handler, Number type, Number from) {
     const bool wide = bytes_of(type) == 8 || bytes_of(from) == 8;

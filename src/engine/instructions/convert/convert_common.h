@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which conversions have fast handlers though their registers are wider than their types, or they
-// round?
+// Which conversions have fast handlers although they round, or their registers are wider than their
+// types?
 #pragma once
 
 #include "engine/decode/lowering.h"
@@ -15,11 +15,10 @@ struct CommonConversion {
   bool integral, saturate, flush;
 };
 
-// False: there is none, and nothing was emitted.
+// Returns false and emits nothing if there is no such handler.
 bool convert_common(Lowering& l, const CommonConversion& how);
 
-// Of conversions that read or write a float of 16 bits, or make an integer of a float; null: there
-// is none.
+// For conversions that read or write a 16-bit float, or convert a float to an integer. Null: none.
 Handler float_handler_for(const CommonConversion& how);
 
 class Meanings;
@@ -27,7 +26,7 @@ void describe_common(Meanings& to);
 void describe_floats(Meanings& to);
 void describe_pairs(Meanings& to);  // convert_small.cpp
 
-// 32 lanes of 32 bits to 64.
+// Extends 32 lanes of 32 bits to 64.
 Handler widening_of_lanes(bool is_signed);
 
 }  // namespace kiln::engine

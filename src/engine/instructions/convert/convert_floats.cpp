@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do floats become integers, and all numbers floats of 16 bits? In steps over all lanes, each a
-// loop that the compiler turns into vector code: read, round, write. The first step goes by way of
-// f32 rounded to odd, so that the last one is the only rounding.
+// How do floats become integers, and all numbers 16-bit floats? In steps over all lanes, each a
+// loop that the compiler turns into vector code: read, round, write. The first step gives f32,
+// rounded to odd, so that only the last rounding counts.
 #include <cmath>
 #include <limits>
 
@@ -30,7 +30,8 @@ void round_all(const S* a, R* out, Rounding rounding, uint32_t count) {
   }
 }
 
-// Out of range is clamped. NaN is 0, or the smallest number when 64 bits are on either side.
+// Values out of range are clamped. NaN becomes 0, or the smallest number if either side has 64
+// bits.
 template <class D, bool kWide>
 D to_integer(double value) {
   using Limits = std::numeric_limits<D>;
@@ -48,7 +49,7 @@ D to_integer(double value) {
   return fits ? inside : outside;
 }
 
-// One copy for every type that is read by way of S.
+// One copy for all types that are read as S.
 template <class S, class D>
 [[gnu::noinline]] void write_integers(const S* a, D* d, Rounding rounding, uint32_t count) {
   double rounded[kWarpSize];
@@ -57,7 +58,7 @@ template <class S, class D>
     d[i] = to_integer < D, sizeof(S) == 8 || sizeof(D) == 8 > (rounded[i]);
 }
 
-// Integers of 8 and 16 bits, in registers of R.
+// 8-bit and 16-bit integers, in registers of type R.
 template <class R>
 [[gnu::noinline]] void write_small_integers(const float* a, R* d, const WideParts& how,
                                             uint32_t count) {
@@ -103,8 +104,8 @@ const Op* run_to_small_integer(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// An integer as f32. Bits that are lost leave one in the last place that is kept; f32 has more than
-// enough of those for the rounding that follows.
+// An integer as f32. If bits are lost, the last kept bit is set; f32 has more than enough bits for
+// the rounding that follows.
 float integer_to_odd(uint32_t value, bool is_negative) {
   const uint32_t magnitude = is_negative ? 0 - value : value;
   const uint32_t lost = (magnitude & 0xffu) != 0 ? 0x100u : 0;
@@ -138,7 +139,7 @@ void read_to_odd(const S* a, float* out, const WideParts& how, uint32_t count) {
   }
 }
 
-// Toward zero, or away from it where a bit is lost and `away` is 1.
+// Toward zero, or away from it if a bit is lost and `away` is 1.
 uint16_t toward(Half, float value, uint32_t away) {
   const uint32_t bits = as_bits(value), magnitude = bits & 0x7fffffffu;
   const bool is_small = magnitude < 0x38800000u, is_large = magnitude >= 0x47800000u;
@@ -242,7 +243,7 @@ Handler float_handler_for(const CommonConversion& how) {
   if (how.to == ptx::Type::f16) return small_float_handler<Half>(how);
   if (how.to == ptx::Type::bf16) return small_float_handler<Bf16>(how);
   if (ptx::class_of(how.to) == 'f' || how.from_register != ptx::bytes_of(how.from)) return nullptr;
-  // What is subnormal becomes 0 by these two roundings anyway.
+  // These two roundings turn subnormal values into 0 anyway.
   const bool flushes =
       how.flush && how.rounding != Rounding::Near && how.rounding != Rounding::Zero;
   switch (how.from) {

@@ -49,7 +49,7 @@ const Op* run_convert_pair(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// The usual one, which rounds to nearest and cuts nothing off.
+// The usual one, which rounds to nearest and does not clamp.
 template <class T>
 struct MakePair {
   static constexpr bool kRare = true;  // lanes.h
@@ -68,8 +68,8 @@ bool make_pair(Lowering& l) {
 }
 
 // tf32 keeps 10 bits of the mantissa; the low 13 bits of the register are 0. op->x: 0 rna, 1 rn, 2
-// rz; op->y: kRelu, kSatfinite. A GPU does .rna with integers: a NaN loses its low bits, and
-// .satfinite takes one step off it.
+// rz; op->y: kRelu, kSatfinite. A GPU computes .rna with integers: a NaN loses its low bits, and
+// .satfinite subtracts one step from it.
 const Op* run_convert_tf32(Warp& warp, const Op* op) {
   const uint32_t* a = warp.lanes<uint32_t>(op->a);
   uint32_t result[kWarpSize];
@@ -164,7 +164,7 @@ uint8_t to_tiny(float value, const Op* op) {
   return float_to_tiny(static_cast<TinyFloat>(op->x), value);
 }
 
-// op->x: upward, else toward zero; op->y: kSatfinite.
+// op->x: upward, otherwise toward zero; op->y: kSatfinite.
 uint8_t to_scale(float value, const Op* op) {
   return float_to_scale(value, op->x, op->y & kSatfinite);
 }
@@ -182,7 +182,7 @@ const Op* run_bytes_from_f32(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// So do the two of a HalfPair or Bf16Pair.
+// The same for the two elements of a HalfPair or Bf16Pair.
 template <ToByte kTo, class Pair>
 const Op* run_bytes_from_pair(Warp& warp, const Op* op) {
   const Pair* a = warp.lanes<Pair>(op->a);
@@ -193,7 +193,7 @@ const Op* run_bytes_from_pair(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// Two of 4 bits share a byte.
+// Two 4-bit values share a byte.
 const Op* run_nibbles_from_f32(Warp& warp, const Op* op) {
   const float *a = warp.lanes<float>(op->a), *b = warp.lanes<float>(op->b);
   uint8_t result[kWarpSize];
@@ -203,7 +203,7 @@ const Op* run_nibbles_from_f32(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// T holds the pair; kBits is the distance of its two.
+// T holds the pair; kBits is the distance between its elements.
 template <class T, int kBits>
 const Op* run_tiny_to_f16(Warp& warp, const Op* op) {
   const T* a = warp.lanes<T>(op->a);
@@ -231,7 +231,7 @@ const Op* run_scale_to_bf16(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// Two f32 to a pair of `bytes`.
+// Converts two f32 to a pair of `bytes` bytes.
 Op* lower_two_floats(Lowering& l, Handler handler, uint32_t bytes) {
   uint32_t a, b;
   Dest d;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the newer forms of arithmetic compute: sign of both operands, three operands, pairs of
-// f32, mixed widths?
+// What do the newer arithmetic forms compute: with the sign of both operands, three operands, pairs
+// of f32, mixed widths?
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -35,14 +35,14 @@ float pick(float a, float b) {
   return first ? a : b;
 }
 
-// NaN: .NaN keeps it, without it the other operand is taken.
+// If an operand is a NaN: .NaN returns a NaN, otherwise the result is the other operand.
 template <bool kMax, bool kNan>
 float extreme(float a, float b) {
   if (a != a || b != b) return kNan ? as_float(kFloatNan) : a != a ? b : a;
   return pick<kMax>(a, b);
 }
 
-// min.xorsign.abs: the smaller magnitude, with the product's sign.
+// min.xorsign.abs: the smaller magnitude, with the sign of the product.
 template <bool kMax, bool kNan, bool kFlush>
 struct SignOfBoth {
   static constexpr bool kRare = true;
@@ -178,7 +178,7 @@ template bool packed_float<Fma>(Lowering&);
 
 namespace {
 
-// add.f32.f16: the small operands are widened, which is exact, then it is as any f32.
+// add.f32.f16: the small operands are widened, which is exact; the rest is ordinary f32 arithmetic.
 struct Mixed {
   uint32_t a = 0, b = 0, c = 0;
   bool brain = false, saturate = false, fused = false, subtract = false;
@@ -235,7 +235,7 @@ namespace {
 struct Lookup {
   uint32_t a, b, c, d, predicate, into;
   uint8_t table;
-  bool either;  // .or, else .and
+  bool either;  // .or; otherwise .and
   bool writes;
 };
 
@@ -288,7 +288,7 @@ struct PackConvert {
   bool of_signed, has_c;
 };
 
-// cvt.pack: a goes above b; c's low part above both, where the parts are smaller than 16 bits.
+// cvt.pack: a is above b; the low part of c is above both if the parts have fewer than 16 bits.
 const Op* run_convert_pack(Warp& warp, const Op* op) {
   const PackConvert& how = *static_cast<const PackConvert*>(op->data);
   uint32_t result[kWarpSize];
@@ -366,7 +366,7 @@ bool reduce_floats(Lowering& l) {
   return true;
 }
 
-// A policy is a hint, and hints are not followed: any value will do.
+// A policy is a hint, and the engine ignores hints: any value will do.
 bool make_policy(Lowering& l) {
   struct None {
     static uint64_t f(uint64_t) { return 0; }

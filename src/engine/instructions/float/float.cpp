@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do the floating-point instructions compute? (PTX ISA 9.7.3 to 9.7.5) IEEE operations are
-// exact; .approx ones are computed more precisely than the manual asks.
+// exact; .approx ones are more precise than the manual requires.
 #include <cfenv>
 #include <cmath>
 
@@ -15,8 +15,8 @@
 namespace kiln::engine {
 namespace {
 
-// f16 and bf16 by way of f32: 24 bits are enough for +, -, *, / and sqrt of 11 to round once (24 >=
-// 2 * 11 + 2).
+// f16 and bf16, computed in f32: its 24 bits are enough to round +, -, *, / and sqrt of 11 bits
+// only once (24 >= 2 * 11 + 2).
 template <SmallFloat T, class Operation>
 T through_float(T a, T b, Operation operation) {
   return T::from(operation(static_cast<float>(a), static_cast<float>(b)));
@@ -37,7 +37,7 @@ bool is_small_nan(T value) {
   return (value.bits & ~kSmallSign) > T::kInfinity;
 }
 
-// -0 is less than +0 for min and max.
+// -0 is less than +0 in min and max.
 template <NativeFloat T>
 T smaller(T a, T b) {
   return a < b || (a == b && std::signbit(a)) ? a : b;
@@ -47,7 +47,7 @@ T larger(T a, T b) {
   return a > b || (a == b && !std::signbit(a)) ? a : b;
 }
 
-// As canonical(), without a branch: a loop over lanes is then vector code.
+// Like canonical(), without a branch, so that a loop over lanes becomes vector code.
 template <class... From>
 float settled(float value, From...) {
   return canonical(value);
@@ -68,8 +68,8 @@ double settled(double value, From... from) {
 
 }  // namespace
 
-// What follows the expression: the operands in the order in which a NaN of theirs is the H200's
-// result (f64).
+// After the expression: the operands in the order in which the H200 returns the NaN of one of them
+// (f64).
 #define KILN_FLOAT_BINARY(Name, expression, ...)                                           \
   struct Name {                                                                            \
     template <NativeFloat T>                                                               \
@@ -86,7 +86,7 @@ KILN_FLOAT_BINARY(FloatAdd, a + b, b, a)
 KILN_FLOAT_BINARY(FloatSub, a - b, b, a)
 KILN_FLOAT_BINARY(FloatMul, a* b, b, a)
 KILN_FLOAT_BINARY(FloatDiv, a / b, a, b)
-// As the GPU: a * (1 / b), where the reciprocal of a b above 2^126 is flushed.
+// Like a GPU: a * (1 / b), where the reciprocal of a b above 2^126 is flushed.
 KILN_FLOAT_BINARY(DivApproximate,
                   std::fabs(b) > 0x1p126f ? a * std::copysign(decltype(b){0}, b) : a / b, a, b)
 KILN_FLOAT_BINARY(FloatMin, is_nan(a) ? b : is_nan(b) ? a : smaller(a, b), b, a)
@@ -102,15 +102,15 @@ struct Fma {
   }
   template <SmallFloat T>
   [[gnu::always_inline]] static T f(T a, T b, T c) {
-    // The product is exact in f64; the sum is rounded to odd so that the last rounding is the only
-    // one.
+    // The product is exact in f64. The sum is rounded to odd, so that only the last rounding
+    // counts.
     double product =
         static_cast<double>(static_cast<float>(a)) * static_cast<double>(static_cast<float>(b));
     return T::from(narrow_to_odd(add_to_odd(product, static_cast<double>(static_cast<float>(c)))));
   }
 };
 
-// A GPU adds -0 to |a| or -a: a NaN comes out as from any addition.
+// A GPU adds -0 to |a| or -a, so a NaN is treated as in an addition.
 struct FloatAbs {
   static float f(float a) { return canonical(as_float(as_bits(a) & 0x7fffffffu)); }
   static double f(double a) { return settled(std::fabs(a), a); }
@@ -147,7 +147,7 @@ KILN_FLOAT_UNARY(Exp2, power_of_two(a))
 KILN_FLOAT_UNARY(Tanh, std::tanh(a))
 #undef KILN_FLOAT_UNARY
 
-// sin.approx and cos.approx. What is far from 0 is left to the C library.
+// sin.approx and cos.approx. Values far from 0 are left to the C library.
 template <bool kCosine>
 struct Wave {
   static float far(float a) { return canonical(kCosine ? std::cos(a) : std::sin(a)); }
@@ -164,7 +164,7 @@ struct Cosine : Wave<true> {
   static float near(float a) { return near_wave<true>(a); }
 };
 
-// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: of the high word alone, into the high word alone.
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: read and write only the high word.
 template <class F>
 struct OfHighWord {
   static double f(double a) {
@@ -198,7 +198,8 @@ T relu(T value) {
   }
 }
 
-// Few kernels saturate. The compiler knows products and fused sums that do (describe_float).
+// Few kernels saturate. The compiler knows only products and fused multiply-adds that do
+// (describe_float).
 template <bool kRare>
 struct Rarely {};
 template <>
@@ -206,14 +207,14 @@ struct Rarely<true> {
   static constexpr bool kRare = true;
 };
 
-// F with what .ftz, .sat and .relu add, on single values and on pairs. Of two or three
-// operands none of it exists for f64, and .relu for f16 and bf16 alone.
+// F with .ftz, .sat and .relu, on single values and on pairs. With two or three operands, f64 has
+// none of these, and only f16 and bf16 have .relu.
 template <class F, bool kFlush, bool kSaturate, bool kRelu = false>
 struct With : Rarely<kSaturate && !std::is_same_v<F, FloatMul> && !std::is_same_v<F, Fma>> {
   template <class T>
   static constexpr bool kHas = (!std::is_same_v<T, double> || (!kFlush && !kSaturate && !kRelu)) &&
                                (!std::is_same_v<T, float> || !kRelu);
-  // As flush(), without a branch.
+  // Like flush(), without a branch.
   template <AnyFloat T>
   static T flushed(T value) {
     if constexpr (std::is_same_v<T, float>) {
@@ -223,7 +224,7 @@ struct With : Rarely<kSaturate && !std::is_same_v<F, FloatMul> && !std::is_same_
       return flush(value);
     }
   }
-  static constexpr bool kByParts = true;  // of a pair, each by itself
+  static constexpr bool kByParts = true;  // each element of a pair by itself
   template <AnyFloat T>
   static T finish(T value) {
     if constexpr (kFlush) value = flushed(value);
@@ -266,7 +267,8 @@ concept HasNear = requires(float a) {
   F::near(a);
 };
 
-// All lanes as if they were near, which is vector code; those that are not once more.
+// Computes all lanes as if they were near 0, which is vector code, and those that are not once
+// more.
 template <class F, bool kFlush>
 const Op* run_near(Warp& warp, const Op* op) {
   using G = With<F, kFlush, false>;
@@ -426,7 +428,7 @@ namespace {
 
 enum class Where { Any, Shared, Global };
 
-// Where 32 neighbours lie, or null.
+// Where the 32 neighbours are, or null.
 template <Where kWhere>
 [[gnu::always_inline]] inline const float* neighbours(Warp& warp, const Op* op) {
   if constexpr (kWhere == Where::Global)
@@ -438,8 +440,8 @@ template <Where kWhere>
   return shape == Shape::Contiguous ? reinterpret_cast<const float*>(at) : nullptr;
 }
 
-// The load at `op` and the Op behind it, whose operand kLoaded it is; the other factor is 32 lanes
-// or one scalar.
+// The load at `op` and the next Op, whose operand kLoaded it is. The other factor is 32 lanes or a
+// scalar.
 template <class F, int kLoaded, bool kOtherLanes, Where kWhere>
 const Op* run_load_ternary(Warp& warp, const Op* op) {
   const float* loaded = neighbours<kWhere>(warp, op);
@@ -473,7 +475,7 @@ const Op* run_load_binary(Warp& warp, const Op* op) {
   return reader + 1;
 }
 
-// The reader has lanes at the loaded operand, and lanes or a scalar at the other one.
+// The reader has lanes as the loaded operand, and lanes or a scalar as the other one.
 template <class F, int kLoaded, bool kOther>
 constexpr LoadFusion kTernary = {
     &run_ternary<F, float, float, float, kLoaded == 0 || kOther, kLoaded == 1 || kOther, true>,
@@ -533,7 +535,7 @@ void describe_double(Meanings& to) {
   to.binary<CopySign, double>(Does::Lanewise);
 }
 
-// Single and in pairs.
+// For single values and pairs.
 template <class T>
 void describe_small(Meanings& to, Small one, Small two) {
   const auto both = [&]<class F>(F, Does does) {

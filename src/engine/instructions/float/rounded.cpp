@@ -16,7 +16,7 @@ namespace kiln::engine {
 
 namespace {
 
-// What the FPU computes, and of which operands a NaN is handed on.
+// The operation on the FPU, and the operands whose NaN is the result.
 template <class F, class T>
 struct Rounded;
 
@@ -57,8 +57,9 @@ struct Rounded<Fma, T> {
 };
 
 #if defined(__AVX512F__)
-// Instructions that say how they round: setting the FPU's rounding waits for all that runs.
-// Under a mask of all: the compiler warns of what the others leave undefined.
+// Instructions with their own rounding mode, because changing that of the FPU waits for all running
+// instructions. With a mask of all lanes, because the compiler warns about the undefined values of
+// the forms without a mask.
 #define KILN_ROUNDED_VECTORS(T, V, s, all)                                             \
   template <int kHow>                                                                  \
   V in_vectors(FloatAdd*, V a, V b, V) {                                               \
@@ -110,16 +111,16 @@ void compute(int rounding, const T* a, const T* b, const T* c, T* result) {
     in_vectors<_MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC, F>(a, b, c, result);
 }
 #else
-// No read, computation or write moves across it. The result is named, for the compiler
-// to know that somebody may look at it.
+// Keeps reads, computations and writes from moving across it. The result is an operand so that the
+// compiler must assume that it is observed.
 template <class T>
 void stay_on_this_side(T* result) {
   asm volatile("" : : "r"(result) : "memory");
 }
 
-// The FPU's rounding from here to the end of the scope. fesetround() also sets that of x87, which
-// takes longer and computes nothing here; without FMA the C library multiplies and adds, and may
-// ask for the rounding there.
+// The FPU's rounding mode from here to the end of the scope. fesetround() would also set that of
+// x87, which takes longer and is not used here. Without FMA the C library does multiply-adds, and
+// may ask for the rounding mode.
 class RoundingMode {
  public:
   explicit RoundingMode(int rounding) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which floating-point instructions round otherwise than to the nearest, and how are they lowered?
+// Which floating-point instructions round other than to nearest, and how are they lowered?
 #pragma once
 
 #include <type_traits>
@@ -9,10 +9,10 @@
 
 namespace kiln::engine {
 
-// FE_TONEAREST, or what .rz, .rm and .rp ask for.
+// FE_TONEAREST, or the mode for .rz, .rm or .rp.
 int rounding_of(Lowering& l);
 
-// What the manual has .rz, .rm and .rp of, for f32 and f64.
+// The operations for which the manual has .rz, .rm and .rp, for f32 and f64.
 template <class F>
 constexpr bool kRoundsAsAsked =
     std::is_same_v<F, FloatAdd> || std::is_same_v<F, FloatSub> || std::is_same_v<F, FloatMul> ||

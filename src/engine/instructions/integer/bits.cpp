@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kMostSources = 4;
 
-// Four sources as lanes, a small number chosen by modifiers in op->x, and a function of single
+// Four sources as lanes, a small number from the modifiers in op->x, and a function of single
 // values.
 struct Sources {
   uint32_t slots[kMostSources] = {};
@@ -34,7 +34,7 @@ const Op* run_bits(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// `narrow`: bit s says that source s has 32 bits although T has 64; it is widened first.
+// `narrow`: bit s is set if source s has 32 bits although T has 64; it is widened first.
 struct Widen {
   static uint64_t f(uint32_t a) { return a; }
 };
@@ -68,7 +68,7 @@ bool lower_bits(Lowering& l, Handler handler, uint8_t variant, uint32_t narrow =
   return true;
 }
 
-// Of three words as lanes, and a number in Op::imm.
+// With three words as lanes, and a number in Op::imm.
 bool lower_of_three(Lowering& l, Handler handler, int64_t number) {
   Source a, b, c;
   if (!l.lanes(l.operand(1), ptx::Type::b32, &a.offset) ||
@@ -79,8 +79,8 @@ bool lower_of_three(Lowering& l, Handler handler, int64_t number) {
   return true;
 }
 
-// 64 bits: a GPU has no instruction for it, and its shifts take all 32 bits of a count, not the
-// low 8.
+// With 64 bits: a GPU has no such instruction, and the shifts that replace it use all 32 bits of a
+// count, not only the low 8.
 uint64_t shifted_left(uint64_t value, uint32_t by) { return by < 64 ? value << by : 0; }
 uint64_t low_bits(uint32_t length) { return shifted_left(1, length) - 1; }
 
@@ -104,7 +104,7 @@ template <bool kSigned>
 uint32_t extract(const uint32_t* v, uint8_t) {
   const uint32_t at = v[1] & 0xff, length = v[2] & 0xff;
   if (length == 0) return 0;
-  // The sign is the field's last bit, or the register's where the field reaches beyond it.
+  // The sign is the last bit of the field, or of the register if the field reaches beyond it.
   const uint32_t last = std::min(at + length - 1, 31u);
   const bool fill = kSigned && (v[0] >> last & 1);
   const uint32_t available = at < 32 ? ~0u >> at : 0;
@@ -120,8 +120,8 @@ uint32_t insert(const uint32_t* v, uint8_t) {
   return (v[1] & ~(mask << at)) | ((v[0] & mask) << at);
 }
 
-// fns as ptxas expands it: a base beyond 31 finds nothing, and an offset of -2^31 falls through to
-// the last place.
+// fns as ptxas expands it: with a base beyond 31 it finds nothing, and an offset of -2^31 falls
+// through to the last place.
 uint32_t nth_set(const uint32_t* v, uint8_t) {
   uint32_t mask = v[0], base = v[1], count = v[2];
   const bool down = static_cast<int32_t>(count) < 0;
@@ -155,7 +155,7 @@ uint32_t extend_from(const uint32_t* v, uint8_t variant) {
   return (variant & 2) && (v[0] >> (length - 1) & 1) ? field | ~((1u << length) - 1) : field;
 }
 
-// Of bytes: Op::imm as Does::Dot4 has it. A sign is what is left of 128 times the highest bit.
+// On bytes: Op::imm as for Does::Dot4. The sign correction is 128 times the highest bit.
 const Op* run_dot4(Warp& warp, const Op* op) {
   const uint32_t *a = warp.lanes<uint32_t>(op->a), *b = warp.lanes<uint32_t>(op->b),
                  *c = warp.lanes<uint32_t>(op->c);
@@ -190,8 +190,8 @@ uint32_t dot2(const uint32_t* v, uint8_t variant) {
   return sum;
 }
 
-// lop3: Op::imm has the result for each of the eight cases of three bits. All are computed: a loop
-// over lanes is then vector code.
+// lop3: Op::imm has the result for each of the eight combinations of three bits. All are computed,
+// so that a loop over lanes becomes vector code.
 const Op* run_lookup(Warp& warp, const Op* op) {
   const uint32_t *a = warp.lanes<uint32_t>(op->a), *b = warp.lanes<uint32_t>(op->b),
                  *c = warp.lanes<uint32_t>(op->c);
@@ -210,7 +210,8 @@ const Op* run_lookup(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// By 31 at most and once more by 1: no shift is as wide as its value, and lanes stay 32 bits wide.
+// Shifts by at most 31, and once more by 1, so that no shift is as wide as its value and lanes stay
+// 32 bits wide.
 struct FunnelLeft {  // `wrap`
   static uint32_t f(uint32_t low, uint32_t high, uint32_t count) {
     const uint32_t by = count & 31;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do sums and products of many words pass their carry on? (PTX ISA 9.7.2)
+// How do sums and products of several words propagate their carry? (PTX ISA 9.7.2)
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
 #include "engine/numbers/integer_operations.h"

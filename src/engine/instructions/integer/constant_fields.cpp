@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do bfe, bfi and prmt become if the numbers that choose bits and bytes are constants? Shifts
-// and logic of whole words: vector code, and instructions of compiled code, where the general
-// functions of bits.cpp go through the lanes one by one.
+// How are bfe, bfi and prmt lowered if the numbers that select bits and bytes are constants? To
+// shifts and logic on whole words, which are vector code, and instructions in compiled code; the
+// general functions of bits.cpp go through the lanes one by one.
 #include "engine/instructions/integer/constant_fields.h"
 
 #include <algorithm>
@@ -17,13 +17,13 @@
 namespace kiln::engine {
 namespace {
 
-// Ops of one instruction, each of which reads what the one before it wrote. The last one writes the
+// Emits the Ops of one instruction. Each reads what the one before wrote; the last one writes the
 // instruction's result.
 class Chain {
  public:
   explicit Chain(Lowering& l) : l_(l) {}
 
-  // The source of an operand of 32 lanes; false: it is a scalar, or there is none.
+  // The source of an operand that has 32 lanes. Returns false if it is a scalar or there is none.
   bool read(const ptx::Operand& operand, ptx::Type type, Source* out) {
     return l_.source(operand, type, out) && !out->uniform;
   }
@@ -51,7 +51,7 @@ class Chain {
     const Source left = here(a), right = here(b);
     return apply<Or, T, T>(left, right);
   }
-  // Where a result is, once other Ops follow.
+  // Where a result is if other Ops follow.
   Source here(Source a) {
     if (a.offset != kPending) return a;
     finish_step();
@@ -89,7 +89,7 @@ class Chain {
 struct Field {
   uint32_t at, length;
 };
-// Inside the register; a field that is not is left to the general function.
+// The field, if it is inside the register; otherwise the general function handles it.
 std::optional<Field> field_of(const Lowering& l, size_t at, uint32_t bits) {
   const auto first = l.number_of(l.operand(at)), count = l.number_of(l.operand(at + 1));
   if (!first || !count || *first >= bits || *count == 0 || *count > bits - *first || *count == bits)
@@ -127,7 +127,7 @@ bool insert(Lowering& l, Field field) {
   const auto into = l.number_of(l.operand(2));
   if (!chain.read(l.operand(1), l.type(), &a)) return false;
   if (into != 0u && !chain.read(l.operand(2), l.type(), &b)) return false;
-  const bool is_cut = field.at + field.length == kBits;  // by the shift
+  const bool is_cut = field.at + field.length == kBits;  // the shift drops the other bits
   Source value = is_cut ? a : chain.mask<T>(a, ones<T>(field.length));
   value = chain.shift_left<T>(value, field.at);
   if (into == 0u) return chain.end();
@@ -137,11 +137,11 @@ bool insert(Lowering& l, Field field) {
   return chain.end();
 }
 
-// Bytes of one source that move by the same number of bytes.
+// Bytes of one source that all move by the same number of bytes.
 struct Moved {
   uint32_t source;
-  int32_t by;      // to the left; below 0, to the right
-  uint32_t bytes;  // of the result, as a mask of bits
+  int32_t by;      // to the left; negative: to the right
+  uint32_t bytes;  // of the result, as a bit mask
 };
 
 struct Selected {
@@ -150,7 +150,8 @@ struct Selected {
 };
 using Selection = std::array<Selected, 4>;
 
-// The first bytes are neighbours of one source, and the others copies of the last one's sign.
+// The first bytes are neighbours of one source, and the others are copies of the sign of the last
+// of these.
 std::optional<Field> sign_extended(const Selection& bytes) {
   uint32_t count = 1;
   if (bytes[0].is_sign) return std::nullopt;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// bfe, bfi and prmt with constants for the numbers that choose bits and bytes.
+// How are bfe, bfi and prmt lowered if the numbers that select bits and bytes are constants?
 #pragma once
 
 #include "engine/decode/lowering.h"
 
 namespace kiln::engine {
 
-// False: nothing was emitted, and the general function of the instruction has to serve.
+// These return false and emit nothing if the general function of the instruction must be used.
 bool extract_constant_field(Lowering& l);
 bool insert_constant_field(Lowering& l);
 bool permute_by_constant(Lowering& l);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How are the integer instructions decoded? (PTX ISA 9.7.1, 9.7.8) Sums, products and shifts of
-// base and step stay so.
+// base and step remain base and step.
 #include "engine/decode/lanes.h"
 #include "engine/decode/meanings.h"
 #include "engine/instructions/lowerings.h"
@@ -10,7 +10,7 @@ namespace kiln::engine {
 
 namespace {
 
-// Sources that are scalars or of base and step; at least one is the latter, and products have a
+// Sources that are scalars, or base and step. At least one is base and step, and products have a
 // scalar factor.
 struct AffineOperands {
   AffineTerm terms[3];
@@ -206,7 +206,7 @@ template bool shift<ShiftRight>(Lowering&);
 
 namespace {
 
-// Those that the compiler calls.
+// Operations whose handlers the compiler may call.
 template <class T>
 void describe_others(Meanings& to) {
   const auto of_words = [](Does does) { return sizeof(T) == 4 ? does : Does::Lanewise; };
@@ -246,7 +246,7 @@ void describe_words(Meanings& to) {
   describe_arithmetic<T>(to);
 }
 
-// Of 16 bits.
+// With 16 bits.
 template <class T>
 void describe_halves(Meanings& to) {
   describe_arithmetic<T>(to);

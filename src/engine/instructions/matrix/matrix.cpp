@@ -25,7 +25,7 @@ struct Multiply {
       d_slots[kMostRegisters];
 };
 
-// Elements of a register.
+// Elements per register.
 uint32_t elements_of(Element type) { return type == Element::F64 ? 1 : 32 / bits_of(type); }
 
 // Matrices of f32, in tiles of k: a register of the lanes has 8 rows of A or 8 columns of B.
@@ -75,7 +75,7 @@ const Op* run_multiply_float(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// f16 and bf16 into f32, 16 rows: the shapes that matter.
+// f16 and bf16 into f32, 16 rows: the shapes that matter most.
 template <auto kMultiply>
 const Op* run_multiply_small(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
@@ -179,7 +179,7 @@ void describe_matrix(Meanings& to) {
 bool matrix_multiply(Lowering& l) {
   const auto& modifiers = l.ins().modifiers;
   Multiply how;
-  const size_t kind = l.has("kind::f8f6f4") ? 1 : 0;  // before the shape, or behind .row.col
+  const size_t kind = l.has("kind::f8f6f4") ? 1 : 0;  // before the shape, or after .row.col
   std::string_view shape = modifiers[modifiers[2].starts_with("kind") ? 3 : 2];
   how.m = shape.substr(0, 3) == "m16" ? 16 : 8;
   how.k = 0;

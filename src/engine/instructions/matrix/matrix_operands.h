@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where do the registers of a fragment lie? The operands of matrix instructions are vectors of as
-// many registers as the shape asks for.
+// Which registers does a fragment have? Operands of matrix instructions are vectors with as many
+// registers as the shape needs.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a warp make four products of 8x4 and 4x8 matrices of f16? (PTX ISA 9.7.14.5.1,
-// mma.m8n8k4) Lanes 4q to 4q + 3 and 16 more than those make product q, in fragments of their own
-// kind.
+// How does a warp compute four products of 8x4 and 4x8 matrices of f16? (PTX ISA 9.7.14.5.1,
+// mma.m8n8k4) Lanes 4q to 4q + 3, and the same plus 16, compute product q, with fragments of their
+// own layout.
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings_matrix.h"
 #include "engine/instructions/matrix/matrix_operands.h"
@@ -24,7 +24,7 @@ struct Place {
 };
 
 uint32_t product_of(uint32_t lane) { return lane % 16 / 4; }
-// The lane's own row of A, C and D or column of B.
+// The lane's own row of A, C and D, or column of B.
 uint32_t line_of(uint32_t lane) { return lane % 4 + (lane < 16 ? 0 : 4); }
 
 Place place_in_a(uint32_t lane, uint32_t i, bool by_columns) {
@@ -35,14 +35,14 @@ Place place_in_b(uint32_t lane, uint32_t i, bool by_columns) {
   return by_columns ? Place{i, line_of(lane)} : Place{lane % 4, i + (lane < 16 ? 0 : 4)};
 }
 
-// Element i of the lane in C and D: eight f16 of one row, or eight f32 of two.
+// Element i of the lane in C and D: eight f16 of one row, or eight f32 of two rows.
 Place place_in_sum(uint32_t lane, uint32_t i, bool small) {
   if (small) return {line_of(lane), i};
   return {(lane & 1) + (i & 2) + (lane < 16 ? 0 : 4), (i & 4) + (lane & 2) + (i & 1)};
 }
 
 // Four products of 8 x 8 x 4 at once, each by 8 lanes that are not neighbours (PTX ISA 9.7.14.5.1):
-// gathered into plain matrices, multiplied, scattered back.
+// gathered into plain matrices, multiplied, and scattered back.
 const Op* run_quarter_multiply(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const QuarterMultiply& how = *static_cast<const QuarterMultiply*>(op->data);

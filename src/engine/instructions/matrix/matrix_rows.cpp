@@ -19,7 +19,8 @@ struct Rows {
   uint32_t slots[kMostRegisters];
 };
 
-// Lanes 8j to 8j + 7 have the addresses of the rows of matrix j. False: a fault was reported.
+// Lanes 8j to 8j + 7 have the addresses of the rows of matrix j. Returns false if a fault was
+// reported.
 bool row_pointers(Warp& warp, const Op* op, uint32_t matrices, Access access,
                   std::byte* (&rows)[kWarpSize]) {
   std::byte* pointer[kWarpSize];

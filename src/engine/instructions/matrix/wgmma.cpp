@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How does a warpgroup multiply matrices? (PTX ISA 9.7.15) Warp w of the group owns rows 16w to 16w
-// + 15 of the 64: each warp computes its own part when it issues the instruction, and fence, commit
-// and wait have nothing left to do.
+// + 15 of the 64. Each warp computes its own part when it issues the instruction, so fence, commit
+// and wait have nothing to do.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,11 +37,11 @@ struct Product {
   std::vector<uint32_t> d_slots;
 };
 
-// A matrix in shared memory, as its descriptor says. (PTX ISA 9.7.15.5)
+// A matrix in shared memory, as described by its descriptor. (PTX ISA 9.7.15.5)
 struct Matrix {
   uint64_t start, leading, stride;
   Swizzle swizzle;
-  uint32_t span;  // bytes of a row of the layout
+  uint32_t span;  // bytes per row of the layout
 
   explicit Matrix(uint64_t descriptor)
       : start((descriptor & 0x3fff) << 4),
@@ -53,13 +53,13 @@ struct Matrix {
     span = swizzle == Swizzle::None ? 16 : swizzle_span(swizzle);
   }
 
-  // 16 bytes of row `mn`, from byte `k_bytes` on.
+  // 16 bytes of row `mn`, starting at byte `k_bytes`.
   uint64_t along_k(uint32_t mn, uint32_t k_bytes) const {
     const uint64_t row = start + mn / 8 * stride + mn % 8 * uint64_t{span};
     return swizzle == Swizzle::None ? row + k_bytes / 16 * leading
                                     : swizzled(swizzle, row + k_bytes);
   }
-  // 8 elements of 2 bytes at `k`, from `mn` on.
+  // 8 elements of 2 bytes at `k`, starting at `mn`.
   uint64_t along_mn(uint32_t mn, uint32_t k) const {
     if (swizzle == Swizzle::None) return start + mn / 8 * stride + k / 8 * leading + k % 8 * 16;
     const uint64_t slab = mn * 2 / span * leading, inside = mn * 2 % span;
@@ -266,7 +266,8 @@ bool warpgroup_multiply(Lowering& l) {
   if (!lane_value(l, operands[2], ptx::Type::b64, &how.b_descriptor) ||
       !l.predicate(operands[3], &how.accumulate))
     return false;
-  // Floats: two scales; 16-bit ones: transposes, of a only where a is in shared memory.
+  // Floats have two scales; 16-bit floats also have transposes, for a only if it is in shared
+  // memory.
   std::vector<int64_t> rest;
   const bool scaled = !is_integer(how.a);
   for (size_t i = 4; i < operands.size(); ++i) {

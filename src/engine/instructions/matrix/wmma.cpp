@@ -38,7 +38,7 @@ bool extent_of(std::string_view shape, MatrixShape* out) {
   return part == 3 && out->m <= kMostSide && out->n <= kMostSide && out->k <= kMostDepth;
 }
 
-// One fragment: a matrix of rows x columns, or what a lane holds of it.
+// One fragment: a matrix of rows x columns, or the part of it that a lane holds.
 struct Fragment {
   uint32_t rows = 0, columns = 0, bits = 32;
   uint32_t count = 0;  // registers
@@ -77,7 +77,7 @@ struct Packed {
 struct Transfer {
   Fragment fragment;
   AddressOperand memory;
-  LaneValue stride;  // elements
+  LaneValue stride;  // in elements
   bool has_stride = false, column_major = false, load = true;
 };
 
@@ -161,7 +161,7 @@ const Op* run_transfer(Warp& warp, const Op* op) {
       locate_at(warp, op, first, how.memory.space, how.memory.of(warp, first),
                 static_cast<uint32_t>(bytes), align, how.load ? Access::Read : Access::Write);
   if (!memory) return nullptr;
-  for (uint64_t i = 0; i < lines; ++i) {  // and not what lies between the lines
+  for (uint64_t i = 0; i < lines; ++i) {  // but not the memory between the lines
     watch_lane(
         warp, op, first, how.memory.space, how.memory.of(warp, first) + i * stride * f.bits / 8,
         static_cast<uint32_t>(line * f.bits / 8), how.load ? Access::Read : Access::Write, false);
@@ -276,8 +276,8 @@ const Op* run_wmma_double(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// The registers of a fragment: as many as its elements need, or, for f16, as nvcc declares, twice
-// as many and more.
+// The registers of a fragment: as many as its elements need or, for f16, twice as many or more, as
+// nvcc declares.
 bool registers(Lowering& l, const ptx::Operand& operand, bool write, Fragment* f) {
   const bool is_vector = operand.kind == ptx::OperandKind::Vector;
   const size_t count = is_vector ? operand.elements.size() : 1;
@@ -341,7 +341,7 @@ bool wmma_transfer(Lowering& l) {
 
 bool wmma_multiply(Lowering& l) {
   const auto& modifiers = l.ins().modifiers;
-  size_t at = 1;  // .mma and, of .b1, .xor.popc stand before the shape
+  size_t at = 1;  // .mma, and .xor.popc for .b1, come before the shape
   while (at < modifiers.size() && modifiers[at][0] != 'm') ++at;
   WmmaMultiply how;
   if (at == modifiers.size() || !extent_of(modifiers[at], &how.extent))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How do atomic operations and fences run? (PTX ISA 9.7.13.4 to 9.7.13.7) Other threads of the host
-// run other blocks: a compare-and-swap loop on the host's own atomics, lane after lane. Where no
-// other thread runs anything, a load and a store do (sole.h).
+// run other blocks, so each lane is a compare-and-swap loop with the host's atomics, one lane after
+// the other. If no other thread runs anything, a load and a store are enough (sole.h).
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -21,8 +21,8 @@ namespace {
 struct Atomic {
   Rmw what;
   uint32_t operand, swap;
-  bool of_system = false;  // the program's own threads may change the place as well
-  bool is_shared = false;  // only this thread of the host accesses it
+  bool of_system = false;  // the program's own threads may change the place too
+  bool is_shared = false;  // only one thread of the host accesses it
 };
 
 template <class T>
@@ -34,7 +34,7 @@ T change(std::byte* at, Rmw what, T operand, T swap) {
   return old;
 }
 
-// Reaches the lanes in their order, each with its place.
+// Visits the lanes in order, each with its place.
 template <class T, class Body>
 void each_place(const Warp& warp, Shape shape, std::byte* const* pointer, const Body& body) {
   for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
@@ -45,11 +45,11 @@ void each_place(const Warp& warp, Shape shape, std::byte* const* pointer, const 
   }
 }
 
-// `each` calls its argument with the lanes in their order, each with its place.
+// `each` calls its argument with the lanes in order, each with its place.
 template <class T, class Each>
 void change_each(const Warp& warp, const Atomic& how, const Each& each, const T* operand,
                  const T* swap, T* result) {
-  // One loop for additions, in which nothing is left to decide, and one for the others.
+  // One loop for additions, without any decision, and one for everything else.
   const auto exchange_all = [&](Rmw what) {
     each([&](uint32_t i, std::byte* at) { result[i] = exchange(at, what, operand[i], swap[i]); });
   };
@@ -80,8 +80,8 @@ const Op* run_any_atomic(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// A handler of its own: loops around a compare-and-swap often wait for another lane, and stay with
-// the interpreter, where each lane has its turn.
+// Has its own handler: loops around a compare-and-swap often wait for another lane, so they stay
+// with the interpreter, where each lane gets its turn.
 template <class T>
 const Op* run_compare_and_swap(Warp& warp, const Op* op) {
   return run_any_atomic<T>(warp, op);
@@ -107,7 +107,7 @@ void change_lanes(LanesAside& lanes, const Op* op) {
       operand, operand, reinterpret_cast<T*>(lanes.results));
 }
 
-// Shared memory is touched by one thread of the host. op->b: the operand's lanes.
+// Only one thread of the host accesses shared memory. op->b: the operand's lanes.
 template <Rmw kWhat>
 const Op* run_shared_atomic(Warp& warp, const Op* op) {
   std::byte* pointer[kWarpSize];
@@ -128,7 +128,7 @@ const Op* run_shared_atomic(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// Null: the general one.
+// Null: use the general handler.
 Handler shared_atomic(ptx::Space space, ptx::Type type, Rmw what) {
   const bool is_word = type == ptx::Type::u32 || type == ptx::Type::s32 || type == ptx::Type::b32;
   if (space != ptx::Space::Shared || !is_word) return nullptr;
@@ -233,7 +233,7 @@ bool reduction(Lowering& l) { return lower_atomic(l, false); }
 
 namespace {
 
-// `otherwise`: the order of one that names none.
+// `otherwise`: the order of a fence that names none.
 bool lower_fence(Lowering& l, Strength otherwise) {
   Strength order = strength_of(l.ins());
   const Scope scope = scope_of(l.ins());
@@ -264,8 +264,8 @@ struct AsyncSource {
   uint32_t bytes;
 };
 
-// The bytes are read now and land in shared memory when a wait says so: a read that comes too early
-// shows.
+// Reads the bytes now and writes them to shared memory when the program waits for them, so that a
+// read that comes too early shows.
 const Op* run_copy_async(Warp& warp, const Op* op) {
   const AsyncSource& how = *static_cast<const AsyncSource*>(op->data);
   watch_async(warp, op, AsyncStep::Issue);
@@ -319,8 +319,8 @@ void land(const std::vector<AsyncCopy>& copies) {
   for (const AsyncCopy& copy : copies) std::memcpy(copy.to, copy.value, copy.bytes);
 }
 
-// op->imm: how many of the newest groups may still be under way; -1: wait for all, committed or
-// not. op->y: the thread itself does not wait.
+// op->imm: how many of the newest groups may still be running; -1: wait for all, committed or not.
+// op->y: the thread itself does not wait.
 const Op* run_copy_wait(Warp& warp, const Op* op) {
   if (!op->y) watch_async(warp, op, AsyncStep::Wait, op->imm);
   size_t keep = op->imm < 0 ? 0 : static_cast<size_t>(op->imm);

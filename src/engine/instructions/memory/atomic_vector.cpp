@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do atomics on vectors run? (PTX ISA: atom and red with .v2, .v4, .v8) Element by element: the
-// vector as a whole is not atomic on a GPU either.
+// How do atomics on vectors run? (PTX ISA: atom and red with .v2, .v4, .v8) Element by element: on
+// a GPU the vector as a whole is not atomic either.
 #include <bit>
 
 #include "engine/decode/address_operand.h"

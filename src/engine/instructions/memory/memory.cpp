@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do loads and stores run? (PTX ISA 9.7.9.8 to 9.7.9.12) The bytes of a lane are found and
-// checked by access.h.
+// How do loads and stores run? (PTX ISA 9.7.9.8 to 9.7.9.12) access.h finds and checks the bytes of
+// each lane.
 #include <atomic>
 #include <cstring>
 
@@ -18,7 +18,7 @@
 namespace kiln::engine {
 namespace {
 
-// Local memory at one address: places at the same distance, one for each lane.
+// One address in local memory: one place per lane, at equal distances.
 template <class M, class R>
 [[gnu::noinline]] void load_column(Warp& warp, const Op* op, const std::byte* from) {
   R* d = warp.lanes<R>(op->d);
@@ -38,8 +38,8 @@ template <class M, class R>
   }
 }
 
-// Most warps read 32 neighbours or one address: these two shapes are one copy and one value, and
-// only the rest goes lane by lane.
+// Most warps read 32 neighbours or one address. These are one copy and one value; only the rest
+// goes lane by lane.
 template <class M, class R>
 const Op* run_load(Warp& warp, const Op* op) {
   std::byte* pointer[kWarpSize];
@@ -87,7 +87,7 @@ const Op* run_load(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// One address for all lanes, and a register that is read in the same stretch alone: one scalar.
+// One address for all lanes, and a register that is only read in the same stretch: one scalar.
 template <class M, class R>
 const Op* run_load_scalar(Warp& warp, const Op* op) {
   std::byte* pointer[kWarpSize];
@@ -184,7 +184,8 @@ const Op* run_store(Warp& warp, const Op* op) {
       }
       break;
     case Shape::Uniform: {
-      // Which lane's value stays is not defined; the last one's, as the hardware tends to do.
+      // It is undefined which lane's value remains. This keeps the last one's, as the hardware
+      // tends to do.
       uint32_t last = 31u - static_cast<uint32_t>(__builtin_clz(warp.mask));
       narrow<M, R>(pointer[0], b[last * step]);
       break;
@@ -265,7 +266,7 @@ bool check_count(Lowering& l, size_t count) {
   return count == wanted || l.refuse("the number of registers differs from that of the vector");
 }
 
-// To a register of 64 bits: what has 32 at most is widened by an Op of its own, as cvt has it.
+// Loads into a 64-bit register: a value of at most 32 bits is widened by a separate Op, as by cvt.
 bool load_widened(Lowering& l, Op& prepared, const ptx::Operand& target) {
   const Source narrow{l.temporary(4), false};
   l.announce(prepared, AccessKind::Load, ptx::bytes_of(l.type()));
@@ -304,7 +305,8 @@ bool lower_load(Lowering& l, ptx::Space space) {
   if (!set_address(l, &prepared, address, space)) return false;
   Elements elements;
   elements.count = static_cast<uint32_t>(targets.size());
-  // Local memory has other bytes for each lane at the same address; a generic address may be of it.
+  // In local memory the same address is a different place for each lane; a generic address may be
+  // local.
   const auto in = static_cast<ptx::Space>(prepared.z);
   const bool strong = elements.count > 1 && is_strong(l);
   bool scalar = !strong && (prepared.x & kAddressUniform) && in != ptx::Space::Local &&
@@ -314,7 +316,7 @@ bool lower_load(Lowering& l, ptx::Space space) {
   const bool weak = !acquires && !l.has("relaxed") && !l.has("volatile") && !l.has("mmio");
   if (!scalar && weak && elements.count == 1 && register_bytes == 8 && bytes < 8)
     return load_widened(l, prepared, *targets[0]);
-  // Before the targets, which remember that the next Op defines them.
+  // Before the targets, which record that the next Op defines them.
   l.announce(prepared, AccessKind::Load, bytes * elements.count);
   for (size_t e = 0; e < targets.size(); ++e) {
     Dest d;
@@ -390,7 +392,7 @@ bool store(Lowering& l) {
   }
   Op prepared;
   if (!set_address(l, &prepared, address, space)) return false;
-  // Before the access: who watches can then tell writes of one value from others.
+  // Before the access, so that watchers can tell writes of the same value from others.
   if (elements.count == 1) {
     l.announce_value(elements.slots[0], register_bytes, elements.uniform[0]);
     l.announce_store(prepared, bytes, {elements.slots[0], elements.uniform[0]}, register_bytes);
@@ -434,7 +436,7 @@ const Op* run_store_global(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// Rows of 32, 16 and 8 are what blocks have; a copy whose size is known is a few instructions.
+// Blocks have rows of 32, 16 and 8; a copy of a known size is a few instructions.
 template <class T, uint32_t kLanes>
 void load_rows(const RowPlaces& rows, T* d) {
   for (uint32_t row = 0; row < kWarpSize / kLanes; ++row, d += kLanes) {
@@ -454,7 +456,7 @@ void store_rows(const RowPlaces& rows, const T* b) {
     if (rows.neighbours) {
       std::memcpy(to, b, sizeof(T) * kLanes);
     } else {
-      narrow<T, T>(to, b[kLanes - 1]);  // the last lane's value stays
+      narrow<T, T>(to, b[kLanes - 1]);  // the last lane's value remains
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a value of memory become one of a register, and back? M is what memory holds, R the
-// register's lanes: a narrow value is extended by M's own sign.
+// How does a value in memory become one in a register, and back? M is the type in memory, R that of
+// the register's lanes. A narrow value is extended by the sign of M.
 #pragma once
 
 #include <cstring>
@@ -24,8 +24,8 @@ void narrow(std::byte* to, R value) {
   std::memcpy(to, &kept, sizeof(M));
 }
 
-// Calls `then` with values of the memory's and of the register's type; refuses registers narrower
-// than the memory.
+// Calls `then` with values of the types in memory and in the register. Fails if the register is
+// narrower than the memory.
 template <class Then>
 bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
   return with_type(l.type(), [&](auto m) {
@@ -37,7 +37,7 @@ bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
       auto as = [&](auto r) {
         using R = decltype(r);
         if constexpr (sizeof(R) == sizeof(M)) {
-          return then(R{}, R{});  // with a sign or without, the bits are the same
+          return then(R{}, R{});  // the bits are the same, signed or unsigned
         } else if constexpr (sizeof(R) > sizeof(M)) {
           return then(M{}, R{});
         } else {
@@ -62,8 +62,8 @@ bool with_memory_types(Lowering& l, uint32_t register_bytes, Then then) {
   });
 }
 
-// memory/strong.cpp: whether other threads may look at what the instruction moves, and its handlers
-// for vectors then.
+// memory/strong.cpp: may other threads observe the access? And the handlers for vectors in this
+// case.
 bool is_strong(const Lowering& l);
 Handler strong_vector_load(Lowering& l, uint32_t register_bytes);
 Handler strong_vector_store(Lowering& l, uint32_t register_bytes);

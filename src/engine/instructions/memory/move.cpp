@@ -84,7 +84,7 @@ bool move(Lowering& l) {
         name == "globaltimer_lo" || name == "globaltimer_hi") {
       return lower_clock(l, name);
     }
-    // Special registers have 32 bits; %gridid and a 64-bit mov of one are zero-extended.
+    // Special registers have 32 bits; %gridid, and a 64-bit mov of any, are zero-extended.
     if (l.register_bytes(l.operand(0)) == 8) {
       Source a;
       if (!l.source(from, ptx::Type::u64, &a)) return false;
@@ -102,10 +102,10 @@ struct Parts {
   uint32_t count = 0;
   uint32_t bytes = 0;  // of a part
   uint32_t slots[8] = {};
-  bool uniform[8] = {};  // of what is read: a scalar
+  bool uniform[8] = {};  // of the sources: a scalar
 };
 
-// A handler for each pair of widths, whose loops are vector code.
+// One handler per pair of widths, whose loops become vector code.
 template <class Whole, class Part>
 const Op* run_pack(Warp& warp, const Op* op) {
   constexpr uint32_t kParts = sizeof(Whole) / sizeof(Part);
@@ -139,7 +139,7 @@ const Op* run_unpack(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// mov.b32 {%rs1, %rs2}, %r1 and mov.b64 {%r1, %r2}, %rd1, the common ones, keep the layout: element
+// The common ones, mov.b32 {%rs1, %rs2}, %r1 and mov.b64 {%r1, %r2}, %rd1, keep the layout: element
 // p of lane i.
 ptx::Type part_type(uint32_t bytes) {
   return bytes == 4 ? ptx::Type::b32 : bytes == 2 ? ptx::Type::b16 : ptx::Type::b8;
@@ -236,9 +236,9 @@ bool convert_address(Lowering& l) {
 
 namespace {
 
-// What isspacep asks for: a tag of the address; of global addresses, whether a constant variable or
-// the kernel's parameters lie there (which are global too, as on a GPU); of shared ones, whether
-// they are the block's own.
+// What isspacep tests: the tag of the address; for global addresses, whether it is in a constant
+// variable or in the kernel's parameters (which are global too, as on a GPU); for shared addresses,
+// whether they are the block's own.
 enum : uint8_t { kGlobal, kLocal, kShared, kSharedOwn, kConst, kParam };
 
 const Op* run_test_space(Warp& warp, const Op* op) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do arguments get into a kernel, and into and out of the functions that it calls? (PTX
-// ISA 5.1.6)
+// How do arguments get into a kernel, and into and out of the functions that it calls? (PTX ISA
+// 5.1.6)
 #include "engine/instructions/memory/passed.h"
 
 #include "engine/instructions/memory/memory_values.h"
@@ -8,8 +8,8 @@
 namespace kiln::engine {
 namespace {
 
-// `.param` memory of calls: in the frame, one lane after the other. op->c: bytes of a lane;
-// op->imm: offset inside.
+// `.param` memory of calls: in the frame, one lane after the other. op->c: bytes per lane; op->imm:
+// offset inside.
 template <class M, class R>
 const Op* run_load_passed(Warp& warp, const Op* op) {
   const std::byte* from = warp.lanes<std::byte>(op->a) + op->imm;
@@ -46,7 +46,7 @@ bool load_parameter(Lowering& l, const ptx::Operand& address, const ptx::Operand
   struct Same {
     static uint64_t f(uint64_t a) { return a; }
   };
-  // Scalars have 8 bytes, whatever the register's width.
+  // Scalars have 8 bytes, whatever the width of the register.
   l.emit_value(to, l.register_bytes(to), true, &run_unary<Same, uint64_t, uint64_t, false>, from);
   return true;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are `.param` variables read and written: the kernel's own, and those of calls?
+// How are `.param` variables read and written? Those of the kernel, and those of calls.
 #pragma once
 
 #include "engine/decode/lowering.h"
 
 namespace kiln::engine {
 
-// Each moves one element, `skip` bytes behind the address.
+// Each function moves one element, `skip` bytes after the address.
 bool load_parameter(Lowering& l, const ptx::Operand& address, const ptx::Operand& to, int64_t skip);
 bool load_passed(Lowering& l, const ptx::Operand& address, const Lowering::Passed& passed,
                  const ptx::Operand& to, int64_t skip);

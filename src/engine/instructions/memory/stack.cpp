@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a function take stack memory while it runs? (PTX ISA 9.7.17: alloca, stacksave,
-// stackrestore) Behind its local variables, as much as the lane that asks for most; freed when
-// the function ends.
+// How does a function allocate stack memory at run time? (PTX ISA 9.7.17: alloca, stacksave,
+// stackrestore) After its local variables, as much as the lane that asks for most; freed when the
+// function ends.
 #include <bit>
 
 #include "engine/decode/address_operand.h"
@@ -49,7 +49,7 @@ const Op* run_save(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// What other lanes of the same call took stays: only a converged warp gives memory back.
+// Memory that other lanes of the same call allocated stays: only a converged warp frees memory.
 template <class T>
 const Op* run_restore(Warp& warp, const Op* op) {
   for (const Split& split : warp.splits) {

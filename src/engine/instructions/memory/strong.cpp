@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do vectors move that other threads may read: ld and st with .relaxed, .acquire, .release,
-// .volatile or past the L1? (PTX ISA 8, 9.7.9.8) The bytes of a lane as one (whole.h).
+// How are vectors accessed that other threads may access: by ld and st with .relaxed, .acquire,
+// .release, .volatile or past the L1? (PTX ISA 8, 9.7.9.8) The bytes of a lane as one (whole.h).
 #include <bit>
 
 #include "engine/instructions/lowerings.h"

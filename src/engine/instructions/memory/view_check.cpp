@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the indices of a kiln::View checked? (What it looks like in PTX: ptx/view_check.h.)
+// How are the indices of a kiln::View checked? (ptx/view_check.h describes the PTX.)
 //
-// Most indices are the same for a warp, or rise by one step from lane to lane: then one or two
-// comparisons do for all lanes. The address of the data serves the message alone.
+// Most indices are the same for a warp, or increase by one step from lane to lane; then one or two
+// comparisons are enough for all lanes. The address of the data is only used in the message.
 #include <algorithm>
 #include <bit>
 
@@ -15,7 +15,7 @@
 namespace kiln::engine {
 namespace {
 
-// How a value is kept: Op::x of the index, y of the size, z of the data.
+// How a value is stored: Op::x for the index, y for the size, z for the data.
 enum Kept : uint8_t { kLanes, kScalar, kSteps, kRowSteps };
 
 template <class T>
@@ -28,7 +28,7 @@ T value_at(Warp& warp, uint32_t offset, uint8_t kept, uint32_t lane) {
 
 bool is_inside(int64_t index, int64_t size) { return index >= 0 && index < size; }
 
-// Every active lane by itself.
+// Checks each active lane by itself.
 [[gnu::noinline]] const Op* check_lanes(Warp& warp, const Op* op) {
   for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(rest));
@@ -42,8 +42,8 @@ bool is_inside(int64_t index, int64_t size) { return index >= 0 && index < size;
   return op + 1;
 }
 
-// The next Ops check the same index against other sizes (fuse_checks): op->d of them. As numbers
-// without sign, indices below 0 are beyond every limit.
+// The next op->d Ops check the same index against other sizes (fuse_checks). As unsigned numbers,
+// indices below 0 are beyond every limit.
 uint64_t least_size(Warp& warp, const Op* op) {
   int64_t least = *warp.lanes<int64_t>(op->b);
   for (uint32_t i = 1; i <= op->d; ++i) least = std::min(least, *warp.lanes<int64_t>(op[i].b));
@@ -56,8 +56,8 @@ const Op* run_check_scalar(Warp& warp, const Op* op) {
   return check_lanes(warp, op);
 }
 
-// Inside when the first and the last lane are, or else the first and the last that are active: with
-// a step this small no lane between two indices wraps around.
+// All are inside if the first and the last lane are, or if the first and the last active lane are:
+// with a step this small no lane in between wraps around.
 const Op* run_check_steps(Warp& warp, const Op* op) {
   constexpr uint64_t kSmall = uint64_t{1} << 32;
   const Affine& index = affine_at(warp, op->a);
@@ -87,7 +87,7 @@ const Op* run_check_lanes(Warp& warp, const Op* op) {
   return outside ? check_lanes(warp, op) : behind_all(op);
 }
 
-// A scalar or a value of base and step as it is, else lanes.
+// Keeps a scalar or a value of base and step as it is; otherwise uses lanes.
 bool keep(Lowering& l, const ptx::Operand& operand, uint32_t* offset, uint8_t* kept) {
   AffineTerm term;
   Source source;

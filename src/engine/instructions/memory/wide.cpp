@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do values of 128 bits move? (PTX ISA: .b128 of ld, st, mov, atom)
+// How do 128-bit values move? (PTX ISA: .b128 of ld, st, mov, atom)
 #include <bit>
 
 #include "engine/decode/address_operand.h"
@@ -65,7 +65,7 @@ const Op* run_atomic(Warp& warp, const Op* op) {
   });
 }
 
-// op->x: 0 a copy, 1 two words become one, 2 one becomes two (c: the high one).
+// op->x: 0 copy, 1 two words become one, 2 one becomes two (c: the high one).
 const Op* run_move(Warp& warp, const Op* op) {
   for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
     const uint32_t i = static_cast<uint32_t>(std::countr_zero(rest));
@@ -82,7 +82,7 @@ const Op* run_move(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// A register of 128 bits, as lanes; there are no immediates of that width.
+// A 128-bit register, as lanes; there are no immediates of this width.
 bool wide_register(Lowering& l, const ptx::Operand& operand, uint32_t* slot) {
   if (operand.kind == ptx::OperandKind::Register) return l.lanes(operand, ptx::Type::b128, slot);
   return l.refuse("expected a register of 128 bits");

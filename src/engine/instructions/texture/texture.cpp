@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a kernel read textures and surfaces? (PTX ISA 9.7.9.3 to 9.7.9.6) Objects of arrays.h,
-// addressed and filtered as the CUDA programming guide says.
+// How does a kernel read textures and surfaces? (PTX ISA 9.7.9.3 to 9.7.9.6) From objects of
+// arrays.h, with the addressing and filtering of the CUDA programming guide.
 #include <fmt/format.h>
 
 #include <bit>
@@ -27,14 +27,14 @@ struct TextureOp {
   uint32_t count = 0;
   uint32_t registers[4] = {};
   uint32_t register_count = 0;
-  uint32_t register_bytes = 4, bytes = 4;  // of a surface
+  uint32_t register_bytes = 4, bytes = 4;  // for a surface
   Geometry geometry = k1D;
   Outside outside = kTrap;
   bool integer_coordinates = false;
   bool float_result = true;
 };
 
-// The object that a lane names, with its memory known to be there; null: a fault was reported.
+// The object that a lane names, after checking that its memory exists. Null: a fault was reported.
 const TextureObject* object_of(Warp& warp, const Op* op, uint32_t lane, uint64_t handle) {
   const Device& device = *warp.block->grid->device;
   const TextureObject* object = device.textures.find(handle);
@@ -84,7 +84,7 @@ int channel_bits(const ChannelDesc& desc, int channel) {
   return bits[channel];
 }
 
-// Who reads a texel, for watchers.
+// The lane that reads a texel; for watchers.
 struct Reader {
   Warp& warp;
   const Op* op;
@@ -124,7 +124,7 @@ Texel read_texel(const Reader& by, const TextureObject& object, size_t x, size_t
   return texel;
 }
 
-// An index inside of the texture, or -1: the border.
+// An index inside the texture, or -1 for the border.
 int64_t wrapped(int64_t index, int64_t size, int mode) {
   switch (mode) {
     case kWrap:
@@ -142,7 +142,7 @@ int64_t wrapped(int64_t index, int64_t size, int mode) {
 
 Texel texel_at(const Reader& by, const TextureObject& object, int64_t x, int64_t y, int64_t z,
                int dimensions) {
-  // Wrap and mirror exist for normalised coordinates alone; else they are clamp.
+  // Wrap and mirror exist only for normalised coordinates; otherwise they mean clamp.
   auto mode = [&](int axis) {
     int wanted = object.texture.address_mode[axis];
     return object.texture.normalized || wanted == kBorder ? wanted : int{kClamp};
@@ -163,7 +163,7 @@ Texel texel_at(const Reader& by, const TextureObject& object, int64_t x, int64_t
                     static_cast<size_t>(z));
 }
 
-// The weight of the upper neighbour has 8 bits of fraction in the hardware.
+// The weight of the upper neighbour has 8 fractional bits in the hardware.
 float weight_of(float fraction) { return std::floor(fraction * 256.0f + 0.5f) / 256.0f; }
 
 int64_t index_of(float value) {
@@ -172,7 +172,7 @@ int64_t index_of(float value) {
       std::floor(std::isnan(value) ? 0.0f : std::clamp(value, -kFar, kFar)));
 }
 
-// `position` in texels; `layer` is the slice of layered textures and cubes.
+// `position` is in texels; `layer` is the slice of layered textures and cubes.
 Texel sample(const Reader& by, const TextureObject& object, const float (&position)[3],
              int dimensions, int64_t layer) {
   if (object.texture.filter == 0) {
@@ -204,7 +204,8 @@ Texel sample(const Reader& by, const TextureObject& object, const float (&positi
   return sum;
 }
 
-// The face of a cube that a direction meets, and where (CUDA programming guide, cubemap textures).
+// The face of a cube in some direction, and the point on it (CUDA programming guide, cubemap
+// textures).
 int64_t cube_face(const float (&direction)[3], float* s, float* t) {
   const float x = direction[0], y = direction[1], z = direction[2];
   const float ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
@@ -222,8 +223,8 @@ int64_t cube_face(const float (&direction)[3], float* s, float* t) {
   return face;
 }
 
-// Follows appendix "Texture Fetching" of the CUDA guide step by step, with its 8 bits of fraction:
-// filtering in full precision would give prettier and different numbers.
+// Follows appendix "Texture Fetching" of the CUDA guide step by step, with its 8 fractional bits:
+// filtering in full precision would give nicer, but different numbers.
 Texel fetch(const Reader& by, const TextureObject& object, const TextureOp& t) {
   Warp& warp = by.warp;
   const uint32_t lane = by.lane;
@@ -271,7 +272,7 @@ const Op* run_texture(Warp& warp, const Op* op) {
   const TextureOp& t = *static_cast<const TextureOp*>(op->data);
   return for_each_lane(warp, op, t, [&](const TextureObject& object, uint32_t lane) {
     const Texel texel = fetch({warp, op, lane}, object, t);
-    // Integers read as floats are normalised; else a float result is the element itself.
+    // Integers read as floats are normalised; otherwise a float result is the element itself.
     for (uint32_t i = 0; i < t.register_count; ++i) {
       if (!t.registers[i]) continue;
       const bool normalised = object.texture.read_mode == 1 || object.desc.kind == kFloatChannel;
@@ -284,8 +285,8 @@ const Op* run_texture(Warp& warp, const Op* op) {
 
 // ---- Surfaces
 
-// The bytes of one access; null with `*skip`: outside, and nothing happens; null without: a fault
-// was reported.
+// The bytes of one access. Null with `*skip`: out of bounds, and the access is skipped. Null
+// without it: a fault was reported.
 std::byte* surface_at(const TextureObject& object, const TextureOp& t, Warp& warp, const Op* op,
                       uint32_t lane, bool* skip) {
   const bool layered = t.geometry == k1DLayered || t.geometry == k2DLayered;

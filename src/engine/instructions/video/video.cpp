@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do the video instructions compute? (PTX ISA 9.7.16) Parts of words, widened, combined,
-// clamped and merged; in 64 bits, so that no step overflows. GPUs have no such instructions since
-// sm_50: it is as ptxas expands them, which departs from the manual where whole words overflow.
+// clamped and merged; in 64 bits, so that no step overflows. GPUs have not had such instructions
+// since sm_50, so this computes what ptxas expands them to, which differs from the manual if whole
+// words overflow.
 #include <algorithm>
 #include <cstdlib>
 
@@ -21,9 +22,9 @@ struct Video {
   Order order = Order::Eq;
   bool signed_d = false, signed_a = false, signed_b = false;
   bool saturate = false, wrap = false, plus_one = false;
-  uint32_t scale = 0;                          // bits that vmad shifts by
+  uint32_t scale = 0;                          // by which vmad shifts
   uint8_t part_d = 0, part_a = 0, part_b = 0;  // ptx::Operand::part
-  uint32_t parts = 1;                          // of a word: 1, 2 or 4
+  uint32_t parts = 1;                          // per word: 1, 2 or 4
   uint32_t a = 0, b = 0, c = 0;
 };
 
@@ -87,7 +88,7 @@ int64_t clamped(int64_t value, uint32_t bits, bool is_signed) {
   return std::clamp(value, is_signed ? -most - 1 : int64_t{0}, most);
 }
 
-// Whole words are read as signed, whatever their type; of unsigned ones the sum is shifted without
+// Whole words are read as signed, whatever their type; the sum of unsigned ones is shifted without
 // its sign.
 uint32_t multiply_add(const Video& how, uint32_t a, uint32_t b, uint32_t c) {
   const int64_t x = part_of(a, how.part_a, how.signed_a || how.part_a == 0);
@@ -100,8 +101,8 @@ uint32_t multiply_add(const Video& how, uint32_t a, uint32_t b, uint32_t c) {
   return static_cast<uint32_t>(how.saturate ? clamped(value, 32, is_signed) : value);
 }
 
-// A shift has 34 bits for its result; an unsigned sum or difference is clamped at 0 and wraps
-// above.
+// The result of a shift has 34 bits. An unsigned sum or difference is clamped at 0 and wraps around
+// at the top.
 int64_t clamped_word(const Video& how, int64_t value) {
   constexpr uint32_t kSpare = 64 - 34;
   if (how.verb == Verb::ShiftLeft)
@@ -118,7 +119,7 @@ uint32_t one_word(const Video& how, uint32_t a, uint32_t b, uint32_t c) {
   if (how.saturate)
     value = bits == 32 ? clamped_word(how, value) : clamped(value, bits, how.signed_d);
   const uint32_t word = static_cast<uint32_t>(value);
-  // The second operation sees all 64 bits, of a sum or difference a word.
+  // The second operation gets all 64 bits, except of a sum or a difference, which becomes a word.
   if (how.verb == Verb::Add || how.verb == Verb::Sub) value = widened(word, 32, how.signed_d);
   const int64_t other = widened(c, 32, how.signed_d);
   const bool less =
@@ -180,7 +181,8 @@ bool lower(Lowering& l, Verb verb, uint32_t parts) {
   for (auto [name, order] : kOrders) {
     if (l.has(name)) how.order = order;
   }
-  const bool compares = how.verb == Verb::Set;  // it has no type of its result: the first operand's
+  // Set has no result type: its first type is that of the first operand.
+  const bool compares = how.verb == Verb::Set;
   how.signed_d = modifiers[0] == "s32";
   how.signed_a = modifiers[compares ? 0 : 1] == "s32";
   how.signed_b = modifiers[compares ? 1 : 2] == "s32";
@@ -192,7 +194,7 @@ bool lower(Lowering& l, Verb verb, uint32_t parts) {
   how.part_a = operands[1].part;
   how.part_b = operands[2].part;
   const bool has_c = operands.size() > 3;
-  // A second operation comes last; vmax's own name is not a modifier.
+  // The second operation comes last; `max` in vmax itself is not a modifier.
   if (has_c && how.verb != Verb::Mad && parts == 1) {
     how.second = how.part_d     ? Second::Merge
                  : l.has("add") ? Second::Add

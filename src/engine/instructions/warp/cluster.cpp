@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the blocks of a cluster find each other and wait for each other? (PTX ISA: mapa,
-// getctarank, barrier.cluster)
+// How do the blocks of a cluster access each other's memory and wait for each other? (PTX ISA:
+// mapa, getctarank, barrier.cluster)
 #include <bit>
 
 #include "engine/decode/lanes.h"
@@ -16,7 +16,7 @@ void Cluster::arrive(uint32_t threads) {
   ++phase;
 }
 
-// Threads that end count as arrived, as the manual says: fewer are waited for.
+// Threads that end count as arrived, as the manual says: the barrier waits for fewer threads.
 void Cluster::threads_exited(uint32_t count) {
   live_threads -= std::min(count, live_threads);
   if (arrived) arrive(0);
@@ -24,7 +24,7 @@ void Cluster::threads_exited(uint32_t count) {
 
 namespace {
 
-// Bits 24-31 of an address of shared memory name the block: memory.h.
+// Bits 24-31 of a shared address are the block (memory.h).
 struct MapToBlock {
   template <class T>
   static T f(T a, uint32_t rank) {
@@ -45,7 +45,7 @@ const Op* run_rank_of(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// A block without a cluster is one of its own.
+// A block without a cluster gets its own.
 Cluster& cluster_of(Warp& warp) {
   Block& block = *warp.block;
   if (!block.cluster) {
@@ -78,7 +78,7 @@ const Op* run_cluster_arrive(Warp& warp, const Op* op) {
   return op + 1;
 }
 
-// A phase that is not over: others get a turn, and the lanes come back here.
+// If the phase is not complete, others get a turn and the lanes run this Op again.
 const Op* run_cluster_wait(Warp& warp, const Op* op) {
   const uint32_t now = cluster_of(warp).phase & 1 ? kFullMask : 0;
   if (((warp.cluster_parity ^ now) & warp.mask) == warp.mask) {

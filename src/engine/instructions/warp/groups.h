@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who takes part in an exchange? Lanes name the members that they wait for, and a warp may hold
+// Who takes part in an exchange? Lanes name the members that they wait for, and a warp may have
 // several groups of them at one instruction (cooperative groups of a labeled partition).
 #pragma once
 
@@ -14,7 +14,8 @@ inline uint32_t first_member(uint32_t mask) {
   return static_cast<uint32_t>(std::countr_zero(mask));
 }
 
-// The members that active lanes name: all of them, and those that each of them names.
+// The members that active lanes name: those that any of them names, and those that all of them
+// name.
 struct Named {
   uint32_t any = 0, all = kFullMask;
 };
@@ -27,7 +28,7 @@ inline Named named_by(const Warp& warp, const uint32_t* named) {
   return out;
 }
 
-// Lanes that name the same as each other, each such set once.
+// Calls f for each set of lanes that name the same members.
 template <class F>
 void for_each_set(uint32_t lanes, const uint32_t* named, F&& f) {
   for (uint32_t rest = lanes; rest;) {
@@ -40,8 +41,9 @@ void for_each_set(uint32_t lanes, const uint32_t* named, F&& f) {
   }
 }
 
-// Of lanes that name different members, some of whom are not here yet: those whose own all are, and
-// name the same. They do not wait for the others', which may in turn wait for them.
+// If lanes name different members and some of those have not arrived: the lanes whose own members
+// are all here and name the same set. They do not wait for other groups, which may in turn wait for
+// them.
 inline uint32_t ready_lanes(const Warp& warp, uint32_t any, const uint32_t* named) {
   if (warp.pass_sync || (any & warp.alive & ~warp.mask) == 0) return 0;
   uint32_t ready = 0;
@@ -51,8 +53,7 @@ inline uint32_t ready_lanes(const Warp& warp, uint32_t any, const uint32_t* name
   return ready;
 }
 
-// Runs f() for these lanes alone; the others come to the Op again. Returns what its handler
-// returns.
+// Runs f() for only these lanes; the others run the Op again. Returns what its handler returns.
 template <class F>
 const Op* run_ready(Warp& warp, const Op* op, uint32_t ready, F&& f) {
   const uint32_t all = warp.mask;
@@ -62,9 +63,9 @@ const Op* run_ready(Warp& warp, const Op* op, uint32_t ready, F&& f) {
   return warp.diverge(op + 1, ready, op);
 }
 
-// Runs f(group, members) for each set of active lanes that name the same: `group` get the result,
-// `members` are those and the lanes that have come to the same exchange at another place, whose
-// values are among `values` then (Warp::all_here). Returns what the handler returns.
+// Runs f(group, members) for each set of active lanes that name the same members. `group` gets the
+// result. `members` also has the lanes that have reached the same exchange at another place;
+// `values` then has their values too (Warp::all_here). Returns what the handler returns.
 template <class F>
 const Op* run_groups(Warp& warp, const Op* op, void* values, uint32_t bytes, F&& f) {
   const uint32_t* named = warp.lanes<uint32_t>(op->b);
@@ -76,8 +77,8 @@ const Op* run_groups(Warp& warp, const Op* op, void* values, uint32_t bytes, F&&
   if (warp.block->sync_sink) [[unlikely]]
     deliver_groups(warp, op, SyncKind::Exchange, named);
   if (any == all) {
-    // A mask that names none of the lanes that run this is undefined in PTX: their registers stay
-    // as they are.
+    // In PTX, a mask with none of the lanes that run this is undefined: their registers stay
+    // unchanged.
     if (const uint32_t group = any & warp.mask) f(group, group | away);
     return op + 1;
   }

@@ -16,7 +16,7 @@
 namespace kiln::engine {
 namespace {
 
-// The same value to all lanes of a group.
+// Writes one value to all lanes of a group.
 void put(Warp& warp, uint32_t offset, uint32_t group, uint32_t value) {
   uint32_t* to = warp.lanes<uint32_t>(offset);
   for (uint32_t i = 0; i < kWarpSize; ++i) to[i] = (group >> i & 1) ? value : to[i];
@@ -34,13 +34,13 @@ struct Shuffle {
   Direction direction;
 };
 
-// What the lanes say, or one scalar for all of them.
+// The value of each lane, or one scalar for all.
 const uint32_t* said(Warp& warp, Source by, uint32_t (&room)[kWarpSize]) {
   return spread(warp.lanes<uint32_t>(by.offset), by.uniform, room);
 }
 
-// The lane that `lane` reads; false: it keeps its own value. Before the clamp, what it names may
-// lie outside of its segment, or below lane 0.
+// The lane that `lane` reads; false: it keeps its own value. Before the clamp, the lane may be
+// outside its segment, or below lane 0.
 template <Direction kDirection>
 [[gnu::always_inline]] inline bool reads_from(uint32_t lane, uint32_t by, uint32_t clamp,
                                               uint32_t* from) {
@@ -57,7 +57,7 @@ template <Direction kDirection>
   return kDirection == kUp ? wanted >= end : wanted <= end;
 }
 
-// What each lane reads where the distance and the clamp are the same for all of them.
+// What each lane reads if the distance and the clamp are the same for all lanes.
 template <Direction kDirection>
 uint32_t sources_of(uint32_t by, uint32_t clamp, uint8_t* from) {
   uint32_t in_range = 0;
@@ -95,7 +95,7 @@ bool reads_from(Direction direction, uint32_t lane, uint32_t by, uint32_t clamp,
   deliver_groups(warp, op, SyncKind::Exchange, said(warp, s.members, rooms[2]), sources);
 }
 
-// Is it the same for all lanes?
+// Is the value the same in all lanes?
 bool is_alike(Source from, const uint32_t* lanes) {
   uint32_t differs = 0;
   for (uint32_t i = 1; i < (from.uniform ? 1 : kWarpSize); ++i) differs |= lanes[i] ^ lanes[0];
@@ -116,7 +116,7 @@ void take_all(const uint32_t* value, const uint32_t* sources, uint32_t* to) {
 #endif
 }
 
-// The usual exchange of a sum over a warp: every lane has another one that reads it.
+// The usual exchange for a sum over a warp: every lane reads its partner's value.
 #if defined(__AVX512F__)
 bool exchange_all(const uint32_t* value, uint32_t by, uint32_t* to) {
   uint32_t sources[kWarpSize];
@@ -154,7 +154,7 @@ bool exchange_all(const uint32_t* value, uint32_t by, uint32_t* to) {
 }
 #endif
 
-// Loops that are vector code, one for each direction. Returns the lanes that read another one.
+// Loops that become vector code, one for each direction. Returns the lanes that are in range.
 template <Direction kDirection>
 uint32_t exchange(const uint32_t* value, const uint32_t* by, const uint32_t* clamp,
                   uint32_t (&result)[kWarpSize]) {
@@ -232,7 +232,7 @@ const Op* run_ballot(Warp& warp, const Op* op) {
   });
 }
 
-// Of all 32 lanes, as they mostly vote: op->x as above.
+// The usual vote, of all 32 lanes. op->x as above.
 const Op* run_vote_of_all(Warp& warp, const Op* op) {
   if (warp.mask != kFullMask || warp.block->sync_sink) return run_vote(warp, op);
   warp.pass_sync = false;  // all are here
@@ -337,7 +337,7 @@ const Op* run_elect(Warp& warp, const Op* op) {
 
 }  // namespace
 
-// Those that write every lane of a whole warp.
+// The handlers that write every lane of a whole warp.
 void describe_warp(Meanings& to) {
   to.warpwide(&run_shuffle, [](const Op& op, Touched& out) {
     const Shuffle& s = *static_cast<const Shuffle*>(op.data);
