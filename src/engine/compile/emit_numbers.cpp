@@ -224,12 +224,11 @@ bool Emitter::on_parts_of(const Step& step, uint32_t s, uint32_t part, const Reg
                          : t_.binary(does, Number::F32, to, from[0], from[1]);
 }
 
-bool Emitter::small_float(const Step& step, uint32_t s) {
+bool Emitter::small_float(const Step& step, uint32_t s, const Reg& to) {
   const Meaning& m = step.meaning;
   const Variable& d = plan_.variables[*step.d];
   const Small small = m.floats.small;
   const bool to_word = d.kept == Kept::Word, converts = m.floats.does == Does::Convert;
-  const Reg to = to_word ? t_.vector() : result(*step.d, s, 0);
   bool done = true;
   if (m.type == Number::F32) {
     t_.unpack(small, 0, to, bits_of(*step.a, s, 0));
@@ -254,6 +253,24 @@ bool Emitter::small_float(const Step& step, uint32_t s) {
   }
   if (done && to_word) t_.lane_word(result(*step.d, 0, 0), to, 0, 4);
   return done;
+}
+
+bool Emitter::small_floats(const Step& step) {
+  const Meaning& m = step.meaning;
+  const bool to_word = plan_.variables[*step.d].kept == Kept::Word;
+  const bool is_bf16 = m.floats.small == Small::Bf16 || m.floats.small == Small::Bf16x2;
+  // If a sum is in doubt (above), the operands of all strips must still be there, and the result
+  // may be one of them.
+  const bool puts_aside = to_word || (is_bf16 && m.floats.does == Does::Mad);
+  List<Reg> aside;
+  for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
+    if (puts_aside) aside.push_back(t_.vector());
+    const Target::Mark mark = t_.mark();
+    if (!small_float(step, s, puts_aside ? aside.back() : result(*step.d, s, 0))) return false;
+    t_.release(mark);
+  }
+  for (uint32_t s = 0; !to_word && s < aside.size(); ++s) t_.copy(result(*step.d, s, 0), aside[s]);
+  return true;
 }
 
 // The low bits of an integer, sign-extended or zero-extended.

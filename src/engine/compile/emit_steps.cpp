@@ -273,14 +273,14 @@ bool Emitter::on_vectors(const Step& step) {
   const List<uint32_t> spread = spread_words(step);
   const bool rounds = step.meaning.does == Does::Rounded;
   if (rounds) t_.round(step.op.imm);
-  for (uint32_t s = 0; s < strip_count(*step.d); ++s) {
+  const Does does = step.meaning.does;
+  if (does == Does::Small && !small_floats(step)) return false;
+  for (uint32_t s = 0; does != Does::Small && s < strip_count(*step.d); ++s) {
     const Target::Mark mark = t_.mark();
-    const Does does = step.meaning.does;
-    const bool done = does == Does::Small                         ? small_float(step, s)
-                      : does == Does::Cast || does == Does::Whole ? converted(step, s)
-                      : is_small_step(step) && !wide              ? small_step(step, s)
-                      : wide                                      ? wide_step(step, s)
-                                                                  : vector_step(step, s);
+    const bool done = does == Does::Cast || does == Does::Whole ? converted(step, s)
+                      : is_small_step(step) && !wide            ? small_step(step, s)
+                      : wide                                    ? wide_step(step, s)
+                                                                : vector_step(step, s);
     if (!done) return false;
     t_.release(mark);
   }
@@ -425,7 +425,9 @@ bool Emitter::wide_step(const Step& step, uint32_t s) {
     t_.narrow(result(*step.d, s, 0), vector_of(*step.a, s, 0), vector_of(*step.a, s, 1));
     return true;
   }
-  for (uint32_t h = 0; h < 2; ++h) {
+  // A splat is one register, and the result may be an operand.
+  const uint32_t halves = plan_.variables[*step.d].kept == Kept::Vector ? 2 : 1;
+  for (uint32_t h = 0; h < halves; ++h) {
     const Reg to = result(*step.d, s, h);
     const bool high = h == 1, is_signed = m.from == Number::S32;
     bool done = true;

@@ -166,7 +166,8 @@ class Emitter {
   bool wide_float(const Step& step, uint32_t s);
 
   // emit_numbers.cpp: floats of 16 bits
-  bool small_float(const Step& step, uint32_t strip);
+  bool small_floats(const Step& step);
+  bool small_float(const Step& step, uint32_t strip, const Reg& to);
   bool on_parts_of(const Step& step, uint32_t strip, uint32_t part, const Reg& to);
   void sum_to_odd(const Step& step, uint32_t strip, const Reg& to, const std::array<Reg, 3>& from);
 

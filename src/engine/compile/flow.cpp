@@ -346,6 +346,9 @@ bool Flow::only_compute(uint32_t begin, uint32_t end) const {
   uint32_t stores = end;
   while (stores > begin && is_store(meanings_[stores - 1])) --stores;
   if (!only_store(stores, end)) return false;
+  // If the check of an atomic failed after a store, everything before the store would run again,
+  // and load what it stored.
+  if (end - stores > 1 && is_atomic(meanings_[end - 1])) return false;
   for (uint32_t i = begin; i < stores; ++i) {
     if ((i > begin && leader_[i]) || !fits(meanings_[i]) || is_warpwide(meanings_[i]) ||
         meanings_[i]->does == Does::Lanewise)

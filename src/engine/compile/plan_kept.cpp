@@ -458,6 +458,7 @@ bool Planner::infer() {
 
 // Is it written on every path from the entry to an exit?
 bool Planner::is_assigned_at_exits(uint32_t variable) const {
+  if (plan_.phase.first() != plan_.phase.begin) return false;
   if (!plan_.phase.branches) return true;
   // The entry is at the top, so this means before the first branch of the phase.
   for (const Step& step : plan_.steps) {

@@ -287,6 +287,44 @@ TEST(LanesOneByOne, EnterALoopInItsMiddle) {
   }
 }
 
+// In code for one lane a value of 64 bits is in one register, whether integers or f64 use it.
+TEST(LanesOneByOne, AddToTheBitsOfDoublesOnce) {
+  const std::string body =
+      "ld.global.u32 %r6, [%rd4]; and.b32 %r6, %r6, 15; add.u32 %r6, %r6, 1; cvt.rn.f64.u32 %fd1, "
+      "%r9;"
+      "mov.b64 %rd10, 0x3ff0000000000000; mov.b64 %rd11, 1;\n"
+      "L: add.s64 %rd10, %rd10, 0x0000100000000000; add.f64 %fd1, %fd1, %rd10;"
+      "mul.lo.s64 %rd11, %rd11, 3; xor.b64 %rd11, %rd11, %rd10; shl.b64 %rd11, %rd11, 1;"
+      "add.f64 %fd1, %fd1, %rd11;"
+      "sub.u32 %r6, %r6, 1; setp.ne.u32 %p1, %r6, 0; @%p1 bra L;\n"
+      "st.global.f64 [%rd6], %fd1; st.global.u64 [%rd6+8], %rd11;";
+  const std::string text = kernel_text("u64 p, u64 q, u32 n", kBegin + body);
+  const Ran ran = run_compiled(text, {64, 1, 1}, 0, "alone", 1);
+  EXPECT_EQ(ran.text, "");
+  EXPECT_EQ(ran.out, run_compiled(text, {64, 1, 1}, 0, "0", 1).out);
+  if (compiles()) {
+    EXPECT_GT(ran.facts.alone, 0u);
+  }
+}
+
+// A loop that is entered in its middle may not have computed what it writes elsewhere: its NaNs
+// keep their bits.
+TEST(LanesOneByOne, KeepTheBitsOfWhatNoRoundWrote) {
+  const std::string body =
+      "ld.global.f32 %f1, [%rd4]; ld.global.u32 %r6, [%rd4]; and.b32 %r6, %r6, 3; bra COND;\n"
+      "BODY: mul.f32 %f1, %f1, 0f40000000; sub.u32 %r6, %r6, 1; and.b32 %r7, %r6, 1;"
+      "setp.eq.u32 %p3, %r7, 0; @%p3 bra COND; add.f32 %f1, %f1, 0f3f800000;\n"
+      "COND: setp.ne.u32 %p1, %r6, 0; @%p1 bra BODY; st.global.f32 [%rd6], %f1;";
+  const std::string text = kernel_text("u64 p, u64 q, u32 n", kBegin + body);
+  for (uint32_t seed = 1; seed < 5; ++seed) {
+    const Ran ran = run_compiled(text, {64, 1, 1}, 0, "alone", seed);
+    EXPECT_EQ(ran.out, run_compiled(text, {64, 1, 1}, 0, "0", seed).out);
+    if (compiles()) {
+      EXPECT_GT(ran.facts.alone, 0u);
+    }
+  }
+}
+
 // What one stores there, another one of the warp might load.
 TEST(LanesOneByOne, DoNotLoadWhereTheyStore) {
   const std::string reads = "st.global.u32 [%rd6+4], %r10;\n";

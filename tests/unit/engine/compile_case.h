@@ -39,10 +39,10 @@ struct Ran {
 };
 
 inline Ran run_compiled(const std::string& text, KilnDim3 block, uint32_t n, const char* compile,
-                        uint32_t seed, uint32_t words = kWords * 4) {
+                        std::vector<uint32_t> in, uint32_t words = kWords * 4) {
   setenv("KILN_ENGINE_COMPILE", compile, 1);
   Session session(text);
-  std::vector<uint32_t> in = numbers(seed), out(words, 0);
+  std::vector<uint32_t> out(words, 0);
   // What lies behind them is nobody's, wherever the system puts them: who reads too far finds a
   // fault, and no other memory that he may read.
   constexpr size_t kBehind = 1 << 18;
@@ -61,6 +61,11 @@ inline Ran run_compiled(const std::string& text, KilnDim3 block, uint32_t n, con
     }
   }
   return ran;
+}
+
+inline Ran run_compiled(const std::string& text, KilnDim3 block, uint32_t n, const char* compile,
+                        uint32_t seed, uint32_t words = kWords * 4) {
+  return run_compiled(text, block, n, compile, numbers(seed), words);
 }
 
 inline const std::string kBegin =

@@ -173,6 +173,24 @@ TEST(CompiledValues, SmallFloats) {
   }
 }
 
+// Where a product of bf16 is in doubt, the interpreter does the whole operation: nothing of its
+// operands may be lost by then, in no strip.
+TEST(CompiledValues, SumsOfBf16InDoubtAreDoneOnce) {
+  const std::string body =
+      "ld.global.u32 %r22, [%rd4]; ld.global.u32 %r23, [%rd4+4]; mov.u32 %r10, 4;\n"
+      "L: st.global.u32 [%rd6+4], %r10; fma.rn.bf16x2 %r22, %r22, %r23, %r23;"
+      "sub.u32 %r10, %r10, 1; setp.ne.u32 %p1, %r10, 0; @%p1 bra L;\n"
+      "st.global.u32 [%rd6], %r22;";
+  const std::string text = kernel_text("u64 p, u64 q, u32 n", kBegin + body);
+  for (uint32_t seed = 1; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<uint32_t> bits(kWords);
+    for (uint32_t& word : bits) word = static_cast<uint32_t>(random());
+    const Ran ran = run_compiled(text, {256, 1, 1}, 0, "always", bits);
+    EXPECT_EQ(ran.out, run_compiled(text, {256, 1, 1}, 0, "0", bits).out) << seed;
+  }
+}
+
 // f32 that flushes, saturates or rounds as asked, and integers that are divided, in lanes and as
 // scalars.
 TEST(CompiledValues, FloatsAsAskedAndQuotients) {

@@ -96,10 +96,12 @@ bool leaves(const ptx::Form& form) { return form.has(ptx::kGuarded) || form.has(
 // Does it pass on a value of these registers in a way that is not tracked: through memory, or
 // through the carry?
 template <class IsKnown>
-bool hides(const ptx::Form& form, const ptx::Instruction& ins, const IsKnown& is_known) {
+bool hides(const ptx::Form& form, const ptx::Instruction& ins, const IsKnown& is_known,
+           bool is_guard_known) {
   if (ins.has("cc")) return std::ranges::any_of(ins.operands, is_known);
   const bool stores = form.operands.starts_with('m');
   if (!stores && !form.has(ptx::kPolls)) return false;
+  if (is_guard_known) return true;
   const ptrdiff_t first = stores ? 0 : 1;  // excludes the result of an atomic
   return std::any_of(ins.operands.begin() + first, ins.operands.end(), [&](const auto& each) {
     return each.kind != ptx::OperandKind::Address && is_known(each);
@@ -128,16 +130,18 @@ bool decides(Lowering& l, uint32_t index, uint32_t begin, uint32_t end) {
   const auto is_known = [&](const ptx::Operand& each) {
     return std::ranges::any_of(known, [&](uint32_t reg) { return names(each, reg); });
   };
+  const auto is_guarded = [&](const ptx::Instruction& other) {
+    return std::ranges::count(known, other.guard) != 0;
+  };
   const auto reads = [&](const ptx::Instruction& other) {
-    return std::ranges::count(known, other.guard) != 0 ||
-           std::ranges::any_of(other.operands, is_known);
+    return is_guarded(other) || std::ranges::any_of(other.operands, is_known);
   };
   for (bool more = true; more;) {
     more = false;
     for (uint32_t i = begin; i < end; ++i) {
       const ptx::Instruction& other = l.body().instructions[i];
       if (&other == &ins || !reads(other)) continue;
-      if (leaves(l.form(i)) || hides(l.form(i), other, is_known)) return true;
+      if (leaves(l.form(i)) || hides(l.form(i), other, is_known, is_guarded(other))) return true;
       more |= add_written(i, other);
     }
   }
