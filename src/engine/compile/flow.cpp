@@ -456,8 +456,11 @@ bool Flow::begins_with_branch(uint32_t op) const {
 // The run of known Ops that begins here. It may contain forward branches, and may end with a
 // backward one.
 Phase Flow::run_from(uint32_t begin, const std::vector<bool>& taken) const {
+  // What an unrolled kernel keeps in registers of the GPU would need more spill slots than there
+  // are, and the time of compiling it would be lost. Between phases, values are in the frame.
+  constexpr uint32_t kMostOps = 384;
   uint32_t end = begin;
-  for (; end < program_.ops.size() && !taken[end]; ++end) {
+  for (; end < program_.ops.size() && end - begin < kMostOps && !taken[end]; ++end) {
     if (fits(meanings_[end]) || is_store(meanings_[end])) continue;
     if (!branches(meanings_[end]) || program_.ops[end].y) break;  // y: it waits for others
     if (end == begin && !begins_with_branch(begin)) break;

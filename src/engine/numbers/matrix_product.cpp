@@ -192,34 +192,52 @@ void multiply_bf16(const SmallProduct& product, uint32_t k) {
 
 namespace {
 
-// Loops of one operation for all elements, which are vector code.
-template <class Body>
-void widen_words(const uint32_t* words, uint32_t count, float* to, const Body& body) {
-  for (uint32_t i = 0; i < count; ++i) to[i] = body(words[i]);
+using Integers = int32_t __attribute__((vector_size(32)));
+using EightFloats = float __attribute__((vector_size(32)));
+
+void store_floats(const Integers& eight, float* to) {
+  const auto floats = __builtin_convertvector(eight, EightFloats);
+  std::memcpy(to, &floats, sizeof floats);
 }
-template <class Unit, class Body>
-void widen_units(const uint32_t* words, uint32_t count, float* to, const Body& body) {
-  const uint32_t units = count * 4 / sizeof(Unit);
-  for (uint32_t i = 0; i < units; i += 8) {  // a multiple of 4 words at least
-    Unit eight[8];
-    std::memcpy(eight, reinterpret_cast<const std::byte*>(words) + size_t{i} * sizeof(Unit),
-                sizeof eight);
-    for (uint32_t e = 0; e < 8; ++e) to[i + e] = body(eight[e]);
+
+using Unsigned = uint32_t __attribute__((vector_size(32)));
+
+// Elements of kBits bits from `bits` on, which are moved to the top, and back with or without their
+// sign.
+template <uint32_t kBits, bool kSigned>
+void widen_eight(const Unsigned& bits, float* to) {
+  constexpr uint32_t kTop = 32 - kBits;
+  const Unsigned by = kBits == 8 ? Unsigned{24, 16, 8, 0, 24, 16, 8, 0}
+                                 : kTop - kBits * Unsigned{0, 1, 2, 3, 4, 5, 6, 7};
+  const Unsigned top = bits << by;
+  store_floats(kSigned ? (Integers)top >> kTop : (Integers)(top >> kTop), to);
+}
+
+template <bool kSigned>
+void widen_bytes(const uint32_t* words, uint32_t count, float* to) {
+  for (uint32_t i = 0; i < count; i += 2) {
+    const uint32_t low = words[i], high = words[i + 1];
+    const Unsigned bits = {low, low, low, low, high, high, high, high};
+    widen_eight<8, kSigned>(bits, to + size_t{i} * 4);
   }
 }
-template <uint32_t kBits, class Body>
-void widen_parts(const uint32_t* words, uint32_t count, float* to, const Body& body) {
+
+template <uint32_t kBits, bool kSigned>
+void widen_parts(const uint32_t* words, uint32_t count, float* to) {
   constexpr uint32_t kParts = 32 / kBits;
-  for (uint32_t i = 0; i < count; ++i) {
-    for (uint32_t e = 0; e < kParts; ++e) to[i * kParts + e] = body(words[i] >> (kBits * e));
-  }
+  for (uint32_t i = 0; i < count * kParts; i += 8)
+    widen_eight<kBits, kSigned>(Unsigned{} + (words[i / kParts] >> i % kParts * kBits), to + i);
 }
+
 void widen_tiny(TinyFloat kind, const uint32_t* words, uint32_t count, float* to) {
   const float* known = tiny_floats(kind);
-  const uint32_t drops = kind == TinyFloat::E2m1 ? 2 : 0;  // bits 2 to 5 of the byte
-  const uint32_t mask = kind == TinyFloat::E2m1 ? 15 : 255;
-  widen_units<uint8_t>(words, count, to, [&](uint8_t byte) { return known[byte >> drops & mask]; });
+  const bool is_narrow = kind == TinyFloat::E2m1;  // bits 2 to 5 of the byte
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t word = is_narrow ? words[i] >> 2 & 0x0f0f0f0fu : words[i];
+    for (uint32_t e = 0; e < 4; ++e) to[i * 4 + e] = known[word >> (8 * e) & 0xff];
+  }
 }
+
 template <class Widen>
 void widen_rows(const uint32_t* words, uint32_t count, float* to) {
   for (uint32_t i = 0; i < count; i += 4) {
@@ -252,7 +270,8 @@ void widen_elements(Element type, const uint32_t* words, uint32_t count, float* 
     case Element::Bf16:
       return widen_rows<WidenBf16>(words, count, to);
     case Element::Tf32:  // the hardware ignores the low bits
-      return widen_words(words, count, to, [](uint32_t word) { return as_float(word & ~0x1fffu); });
+      for (uint32_t i = 0; i < count; ++i) to[i] = as_float(words[i] & ~0x1fffu);
+      return;
     case Element::E4m3:
       return widen_tiny(TinyFloat::E4m3, words, count, to);
     case Element::E5m2:
@@ -264,23 +283,15 @@ void widen_elements(Element type, const uint32_t* words, uint32_t count, float* 
     case Element::E2m1:
       return widen_tiny(TinyFloat::E2m1, words, count, to);
     case Element::S8:
-      return widen_units<int8_t>(words, count, to,
-                                 [](int8_t byte) { return static_cast<float>(byte); });
+      return widen_bytes<true>(words, count, to);
     case Element::U8:
-      return widen_units<uint8_t>(words, count, to,
-                                  [](uint8_t byte) { return static_cast<float>(byte); });
+      return widen_bytes<false>(words, count, to);
     case Element::S4:
-      return widen_parts<4>(words, count, to, [](uint32_t word) {
-        return static_cast<float>(static_cast<int32_t>(word << 28) >> 28);
-      });
+      return widen_parts<4, true>(words, count, to);
     case Element::U4:
-      return widen_parts<4>(words, count, to, [](uint32_t word) {
-        return static_cast<float>(static_cast<int32_t>(word & 15));
-      });
+      return widen_parts<4, false>(words, count, to);
     case Element::B1:
-      return widen_parts<1>(words, count, to, [](uint32_t word) {
-        return static_cast<float>(static_cast<int32_t>(word & 1));
-      });
+      return widen_parts<1, false>(words, count, to);
     case Element::F64:
       break;  // not by way of f32
   }

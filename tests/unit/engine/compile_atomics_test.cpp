@@ -4,7 +4,10 @@
 // all lanes and for some.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compile_case.h"
+#include "engine/machine/spins.h"
 
 namespace kiln::engine::atomics {
 namespace {
@@ -232,6 +235,23 @@ TEST(CompiledAtomics, LocksMayLookByWayOfMemory) {
   const Ran ran = run_compiled(text, {256, 1, 1}, 3, "always", 11);
   EXPECT_EQ(ran.text, "");
   EXPECT_EQ(ran.out[(131072 + 64) / 4], 3 * 256u);
+}
+
+// A store that only the lane with the lock does is a way through memory too.
+TEST(CompiledAtomics, LocksMayLookByWayOfAGuardedStore) {
+  const auto spins = [](const std::string& store) {
+    Session session(kernel_text(
+        "u64 p, u64 q, u32 n",
+        kLoop + "L: atom.global.exch.b32 %r24, [%rd9], 1; setp.eq.u32 %p2, %r24, 0;" + store +
+            "ld.shared.u32 %r25, [%r22]; setp.eq.u32 %p3, %r25, 0; @%p3 bra L;"));
+    const auto program = session.image.kernel("k", {true, 0, false});
+    return program && std::ranges::any_of((*program)->ops, [](const Op& op) {
+             return op.target && op.target < &op && (op.y & kSpins);
+           });
+  };
+  EXPECT_TRUE(spins("@%p2 st.shared.u32 [%r22], 1;"));
+  EXPECT_TRUE(spins("selp.u32 %r26, 1, 0, %p2; st.shared.u32 [%r22], %r26;"));
+  EXPECT_FALSE(spins("st.shared.u32 [%r22], 1;"));
 }
 
 }  // namespace

@@ -2,26 +2,34 @@
 // How do sums and products of several words propagate their carry? (PTX ISA 9.7.2)
 #include "engine/decode/lanes.h"
 #include "engine/instructions/lowerings.h"
+#include "engine/numbers/comparisons.h"
 #include "engine/numbers/integer_operations.h"
 
 namespace kiln::engine {
 namespace {
 
-// The carry of each lane is a bit of Warp::carry. op->x: reads it; op->y: writes it.
+// The carry of each lane is a bit of Warp::carry. op->x: reads it; op->y: writes it. The loops have
+// no branch and no number wider than T, so they are vector code.
+void keep_carry(Warp& warp, const Op* op, uint32_t carry) {
+  if (op->y) warp.carry = (warp.carry & ~warp.mask) | (carry & warp.mask);
+}
+
 template <class T, bool kSubtract>
 const Op* run_carry(Warp& warp, const Op* op) {
   const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b);
   T result[kWarpSize];
+  const uint32_t before = op->x ? warp.carry : 0;
   uint32_t carry = 0;
   for (uint32_t i = 0; i < kWarpSize; ++i) {
-    unsigned __int128 in = op->x ? warp.carry >> i & 1 : 0;
-    unsigned __int128 wide = kSubtract ? static_cast<unsigned __int128>(a[i]) - b[i] - in
-                                       : static_cast<unsigned __int128>(a[i]) + b[i] + in;
-    result[i] = static_cast<T>(wide);
-    carry |= static_cast<uint32_t>(wide >> (sizeof(T) * 8) & 1) << i;
+    const T in = before & kLaneBits[i] ? 1 : 0;
+    const T first = kSubtract ? a[i] - b[i] : a[i] + b[i];
+    const T both = kSubtract ? first - in : first + in;
+    const bool carries = kSubtract ? (a[i] < b[i]) | (first < in) : (first < a[i]) | (both < first);
+    result[i] = both;
+    carry |= carries ? kLaneBits[i] : 0;
   }
   warp.put(op->d, result);
-  if (op->y) warp.carry = (warp.carry & ~warp.mask) | (carry & warp.mask);
+  keep_carry(warp, op, carry);
   return op + 1;
 }
 
@@ -31,16 +39,17 @@ const Op* run_mad_carry(Warp& warp, const Op* op) {
   const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b);
   const U* c = warp.lanes<U>(op->c);
   U result[kWarpSize];
+  const uint32_t before = op->x ? warp.carry : 0;
   uint32_t carry = 0;
   for (uint32_t i = 0; i < kWarpSize; ++i) {
-    U product = static_cast<U>(kHigh ? MulHigh::f(a[i], b[i]) : MulLow::f(a[i], b[i]));
-    unsigned __int128 wide =
-        static_cast<unsigned __int128>(product) + c[i] + (op->x ? warp.carry >> i & 1 : 0);
-    result[i] = static_cast<U>(wide);
-    carry |= static_cast<uint32_t>(wide >> (sizeof(T) * 8) & 1) << i;
+    const U in = before & kLaneBits[i] ? 1 : 0;
+    const U product = static_cast<U>(kHigh ? MulHigh::f(a[i], b[i]) : MulLow::f(a[i], b[i]));
+    const U first = product + c[i], both = first + in;
+    result[i] = both;
+    carry |= (first < product) | (both < first) ? kLaneBits[i] : 0;
   }
   warp.put(op->d, result);
-  if (op->y) warp.carry = (warp.carry & ~warp.mask) | (carry & warp.mask);
+  keep_carry(warp, op, carry);
   return op + 1;
 }
 

@@ -51,6 +51,10 @@ class Chain {
     const Source left = here(a), right = here(b);
     return apply<Or, T, T>(left, right);
   }
+  template <class T>
+  Source subtract(Source a, Source b) {
+    return apply<Sub, T, T>(here(a), b);
+  }
   // Where a result is if other Ops follow.
   Source here(Source a) {
     if (a.offset != kPending) return a;
@@ -163,9 +167,11 @@ std::optional<Field> sign_extended(const Selection& bytes) {
   return Field{bytes[0].from % 4 * 8, count * 8};
 }
 
-std::vector<Moved> moves_of(const Selection& bytes, uint32_t zeros) {
+// `signs`: of the bytes that are copies of a sign; otherwise of the others.
+std::vector<Moved> moves_of(const Selection& bytes, uint32_t zeros, bool signs) {
   std::vector<Moved> out;
   for (uint32_t i = 0; i < 4; ++i) {
+    if (bytes[i].is_sign != signs) continue;
     const uint32_t source = bytes[i].from / 4;
     const auto by = static_cast<int32_t>(i) - static_cast<int32_t>(bytes[i].from % 4);
     if (zeros >> source & 1) continue;
@@ -187,6 +193,16 @@ Source move_bytes(Chain& chain, Source from, const Moved& how) {
       how.by > 0 ? chain.shift_left<uint32_t>(from, bits) : chain.shift_right<uint32_t>(from, bits);
   const uint32_t all = how.by > 0 ? ~0u << bits : ~0u >> bits;
   return how.bytes == all ? moved : chain.mask<uint32_t>(moved, how.bytes);
+}
+
+// Each of these bytes is all ones if the sign of its source byte is set. The signs become the low
+// bits of the bytes, which 255 spreads.
+Source copies_of_signs(Chain& chain, Source from, const Moved& how) {
+  const int32_t bits = how.by * 8 - 7;
+  Source low = bits > 0 ? chain.shift_left<uint32_t>(from, static_cast<uint32_t>(bits))
+                        : chain.shift_right<uint32_t>(from, static_cast<uint32_t>(-bits));
+  low = chain.here(chain.mask<uint32_t>(low, how.bytes & 0x01010101u));
+  return chain.subtract<uint32_t>(chain.shift_left<uint32_t>(low, 8), low);
 }
 
 }  // namespace
@@ -235,16 +251,19 @@ bool permute_by_constant(Lowering& l) {
     chain.shift_right<int32_t>(top, 32 - field->length);
     return chain.end();
   }
-  const bool has_sign =
-      std::any_of(bytes.begin(), bytes.end(), [](const Selected& each) { return each.is_sign; });
-  if (has_sign) return false;
   Source all;
   bool is_first = true;
-  for (const Moved& each : moves_of(bytes, zeros)) {
-    if (!is_first) all = chain.here(all);
-    const Source moved = move_bytes(chain, from[each.source], each);
-    all = is_first ? moved : chain.join<uint32_t>(all, moved);
+  const auto join = [&](Source more) {
+    all = is_first ? more : chain.join<uint32_t>(all, more);
     is_first = false;
+  };
+  for (const Moved& each : moves_of(bytes, zeros, true)) {
+    if (!is_first) all = chain.here(all);
+    join(copies_of_signs(chain, from[each.source], each));
+  }
+  for (const Moved& each : moves_of(bytes, zeros, false)) {
+    if (!is_first) all = chain.here(all);
+    join(move_bytes(chain, from[each.source], each));
   }
   return chain.end();
 }

@@ -8,6 +8,7 @@
 #include "engine/instructions/lowerings.h"
 #include "engine/instructions/warp/groups.h"
 #include "engine/machine/lane_masks.h"
+#include "engine/numbers/comparisons.h"
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -252,17 +253,23 @@ const Op* run_ballot_of_all(Warp& warp, const Op* op) {
 }
 
 template <class T>
+uint32_t lanes_with(const T* value, T wanted) {
+  uint32_t out = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) out |= value[i] == wanted ? kLaneBits[i] : 0;
+  return out;
+}
+
+template <class T>
 const Op* run_match_any(Warp& warp, const Op* op) {
   T value[kWarpSize];
   std::memcpy(value, warp.lanes<T>(op->a), sizeof value);
   return run_groups(warp, op, value, sizeof(T), [&](uint32_t group, uint32_t members) {
     uint32_t* to = warp.lanes<uint32_t>(op->d);
-    for (uint32_t i = 0; i < kWarpSize; ++i) {
-      if (!(group >> i & 1)) continue;
-      uint32_t same = 0;
-      for (uint32_t j = 0; j < kWarpSize; ++j)
-        same |= (members >> j & 1) && value[i] == value[j] ? 1u << j : 0;
-      to[i] = same;
+    // Once for each value that a lane has.
+    for (uint32_t rest = group; rest;) {
+      const uint32_t first = first_member(rest), same = lanes_with(value, value[first]) & members;
+      for (uint32_t lanes = same & group; lanes; lanes &= lanes - 1) to[first_member(lanes)] = same;
+      rest &= ~same & (rest - 1);
     }
   });
 }
