@@ -216,8 +216,10 @@ void widen_eight(const Unsigned& bits, float* to) {
 template <bool kSigned>
 void widen_bytes(const uint32_t* words, uint32_t count, float* to) {
   for (uint32_t i = 0; i < count; i += 2) {
-    const uint32_t low = words[i], high = words[i + 1];
-    const Unsigned bits = {low, low, low, low, high, high, high, high};
+    // Not an initializer of eight words, for which GCC takes a detour through memory.
+    constexpr Unsigned kFirst = {~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0};
+    const Unsigned low = Unsigned{} + words[i], high = Unsigned{} + words[i + 1];
+    const Unsigned bits = (low & kFirst) | (high & ~kFirst);
     widen_eight<8, kSigned>(bits, to + size_t{i} * 4);
   }
 }

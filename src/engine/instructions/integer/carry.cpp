@@ -8,28 +8,41 @@
 namespace kiln::engine {
 namespace {
 
-// The carry of each lane is a bit of Warp::carry. op->x: reads it; op->y: writes it. The loops have
-// no branch and no number wider than T, so they are vector code.
-void keep_carry(Warp& warp, const Op* op, uint32_t carry) {
-  if (op->y) warp.carry = (warp.carry & ~warp.mask) | (carry & warp.mask);
-}
+// The carry of each lane is a bit of Warp::carry. op->x: reads it; op->y: writes it.
+//
+// Each loop does one thing for all lanes, without a branch, or it is no vector code: a loop that
+// does everything for a lane takes eight times as long.
+template <class T>
+struct Carries {
+  T of[kWarpSize];
+
+  void read(const Warp& warp, const Op* op) {
+    const uint32_t bits = op->x ? warp.carry : 0;
+    for (uint32_t i = 0; i < kWarpSize; ++i) of[i] = (bits & kLaneBits[i]) != 0 ? 1 : 0;
+  }
+  void write(Warp& warp, const Op* op) const {
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < kWarpSize; ++i) bits |= of[i] != 0 ? kLaneBits[i] : 0;
+    if (op->y) warp.carry = (warp.carry & ~warp.mask) | (bits & warp.mask);
+  }
+};
 
 template <class T, bool kSubtract>
 const Op* run_carry(Warp& warp, const Op* op) {
   const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b);
   T result[kWarpSize];
-  const uint32_t before = op->x ? warp.carry : 0;
-  uint32_t carry = 0;
+  Carries<T> before, after;
+  before.read(warp, op);
   for (uint32_t i = 0; i < kWarpSize; ++i) {
-    const T in = before & kLaneBits[i] ? 1 : 0;
-    const T first = kSubtract ? a[i] - b[i] : a[i] + b[i];
+    const T in = before.of[i], first = kSubtract ? a[i] - b[i] : a[i] + b[i];
     const T both = kSubtract ? first - in : first + in;
-    const bool carries = kSubtract ? (a[i] < b[i]) | (first < in) : (first < a[i]) | (both < first);
+    const T one = kSubtract ? (a[i] < b[i] ? 1 : 0) : (first < a[i] ? 1 : 0);
+    const T other = kSubtract ? (first < in ? 1 : 0) : (both < first ? 1 : 0);
     result[i] = both;
-    carry |= carries ? kLaneBits[i] : 0;
+    after.of[i] = one | other;
   }
   warp.put(op->d, result);
-  keep_carry(warp, op, carry);
+  after.write(warp, op);
   return op + 1;
 }
 
@@ -38,18 +51,18 @@ const Op* run_mad_carry(Warp& warp, const Op* op) {
   using U = std::make_unsigned_t<T>;
   const T *a = warp.lanes<T>(op->a), *b = warp.lanes<T>(op->b);
   const U* c = warp.lanes<U>(op->c);
-  U result[kWarpSize];
-  const uint32_t before = op->x ? warp.carry : 0;
-  uint32_t carry = 0;
+  U product[kWarpSize], result[kWarpSize];
+  Carries<U> before, after;
+  before.read(warp, op);
+  for (uint32_t i = 0; i < kWarpSize; ++i)
+    product[i] = static_cast<U>(kHigh ? MulHigh::f(a[i], b[i]) : MulLow::f(a[i], b[i]));
   for (uint32_t i = 0; i < kWarpSize; ++i) {
-    const U in = before & kLaneBits[i] ? 1 : 0;
-    const U product = static_cast<U>(kHigh ? MulHigh::f(a[i], b[i]) : MulLow::f(a[i], b[i]));
-    const U first = product + c[i], both = first + in;
+    const U first = product[i] + c[i], both = first + before.of[i];
     result[i] = both;
-    carry |= (first < product) | (both < first) ? kLaneBits[i] : 0;
+    after.of[i] = static_cast<U>(first < product[i] ? 1 : 0) | (both < first ? 1 : 0);
   }
   warp.put(op->d, result);
-  keep_carry(warp, op, carry);
+  after.write(warp, op);
   return op + 1;
 }
 

@@ -150,8 +150,11 @@ const Op* run_multiply_double(Warp& warp, const Op* op) {
   }
   for (uint32_t r = 0; r < how.d_count; ++r) {
     double* to = warp.lanes<double>(how.d_slots[r]);
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-      to[lane] = canonical(d[r / 2 * 64 + 2 * lane + r % 2]);
+    const double* sums = d + r / 2 * 64 + r % 2;
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      to[lane] =
+          canonical(sums[2 * lane]);  // NOLINT(clang-analyzer-core.CallAndMessage): c fills d
+    }
   }
   return op + 1;
 }

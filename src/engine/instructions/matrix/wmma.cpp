@@ -66,10 +66,12 @@ struct Packed {
   // Also to the copies that nvcc declares.
   void write(Warp& warp, const Fragment& f) const {
     const uint32_t each = count(f);
+    uint32_t word = 0;
     for (uint32_t slot = 0; slot < f.count; ++slot) {
       Word* to = warp.lanes<Word>(f.slots[slot]);
-      const Word* from = words + slot % each;
-      for (uint32_t lane = 0; lane < kWarpSize; ++lane) to[lane] = from[lane * each];
+      // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): read() or a load filled them
+      for (uint32_t lane = 0; lane < kWarpSize; ++lane) to[lane] = words[lane * each + word];
+      word = word + 1 == each ? 0 : word + 1;
     }
   }
 };
