@@ -237,21 +237,5 @@ TEST(CompiledVersions, ComeBack) {
   EXPECT_LT(after - before, 100u) << before;
 }
 
-// An unrolled kernel is compiled in parts: its values would not have room in one.
-TEST(CompiledRuns, OfManyOpsHaveParts) {
-  std::string body = "ld.global.u32 %r10, [%rd4]; mov.u32 %r11, %r1;\n";
-  for (int i = 0; i < 700; ++i)
-    body += "mad.lo.u32 %r10, %r10, 5, %r11; xor.b32 %r11, %r11, %r10;\n";
-  body += "st.global.u32 [%rd6], %r10; st.global.u32 [%rd6+4], %r11;";
-  const std::string text = kernel_text("u64 p, u64 q, u32 n", kBegin + body);
-  const Ran ran = run_compiled(text, {64, 1, 1}, 3, "always", 1);
-  EXPECT_EQ(ran.text, "");
-  EXPECT_EQ(ran.out, run_compiled(text, {64, 1, 1}, 3, "0", 1).out);
-  if (compiles()) {
-    EXPECT_GT(ran.facts.stretches, 2u);
-    EXPECT_EQ(ran.facts.compiled, ran.facts.stretches);
-  }
-}
-
 }  // namespace
 }  // namespace kiln::engine
