@@ -29,14 +29,14 @@ struct Multiply {
 uint32_t elements_of(Element type) { return type == Element::F64 ? 1 : 32 / bits_of(type); }
 
 // Matrices of f32, in tiles of k: a register of the lanes has 8 rows of A or 8 columns of B.
-struct Matrices {
+struct Tiles {
   float a[16 * kMostTile], columns[8 * kMostTile], b[kMostTile * 8];
   float d[16 * 8];
 };
 
 // d += a * b; `body` may change the tile's b before.
 template <class Body>
-void multiply_tiles(Warp& warp, const Multiply& how, Matrices& of, const Body& body) {
+void multiply_tiles(Warp& warp, const Multiply& how, Tiles& of, const Body& body) {
   const uint32_t depth = 4 * elements_of(how.a), halves = how.m / 8;
   for (uint32_t tile = 0; tile < how.k / depth; ++tile) {
     for (uint32_t half = 0; half < halves; ++half) {
@@ -54,7 +54,7 @@ void multiply_tiles(Warp& warp, const Multiply& how, Matrices& of, const Body& b
 const Op* run_multiply_float(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Multiply& how = *static_cast<const Multiply*>(op->data);
-  Matrices of;
+  Tiles of;
   for (uint32_t half = 0; half < how.m / 8; ++half) {
     float* rows = of.d + half * 64;
     if (how.small_c)
@@ -94,7 +94,7 @@ const Op* run_multiply_small(Warp& warp, const Op* op) {
 const Op* run_multiply_integer(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const Multiply& how = *static_cast<const Multiply*>(op->data);
-  Matrices of;
+  Tiles of;
   std::fill_n(of.d, how.m * 8, 0.0f);
   multiply_tiles(warp, how, of, [&](uint32_t depth) {
     if (!how.exclusive) return;

@@ -181,7 +181,7 @@ struct WmmaMultiply {
 };
 
 // Plain matrices of f32.
-struct Matrices {
+struct PlainMatrices {
   static constexpr uint32_t kMost = kMostElements;
   float a[kMost], b[kMost], d[kMost];
 };
@@ -192,7 +192,7 @@ void widen_fragment(Warp& warp, const Fragment& f, Element type, float* to) {
   widen_elements(type, packed.words, kWarpSize * Packed<uint32_t>::count(f), to);
 }
 
-void multiply_plain(const WmmaMultiply& how, Matrices& of) {
+void multiply_plain(const WmmaMultiply& how, PlainMatrices& of) {
   const auto [m, n, k] = how.extent;
   add_product(
       {of.a, k, of.b, n, of.d, n, m, n, k, has_exact_products(how.a) && has_exact_products(how.b)});
@@ -203,7 +203,7 @@ void multiply_plain(const WmmaMultiply& how, Matrices& of) {
 const Op* run_wmma_float(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const WmmaMultiply& how = *static_cast<const WmmaMultiply*>(op->data);
-  Matrices of;
+  PlainMatrices of;
   widen_fragment(warp, how.fa, how.a, of.a);
   widen_fragment(warp, how.fb, how.b, of.b);
   Packed<uint32_t> sums;
@@ -224,7 +224,7 @@ const Op* run_wmma_float(Warp& warp, const Op* op) {
 }
 
 // .xor.popc: a ^ b is a + b - 2ab, which is a * (1 - 2b) + b.
-void invert_products(const WmmaMultiply& how, Matrices& of) {
+void invert_products(const WmmaMultiply& how, PlainMatrices& of) {
   const auto [m, n, depth] = how.extent;
   for (uint32_t column = 0; column < n; ++column) {
     float ones = 0;
@@ -241,7 +241,7 @@ const Op* run_wmma_integer(Warp& warp, const Op* op) {
   if (!warp.converged(op, kFullMask)) return nullptr;
   const WmmaMultiply& how = *static_cast<const WmmaMultiply*>(op->data);
   const uint32_t count = how.extent.m * how.extent.n;
-  Matrices of;
+  PlainMatrices of;
   widen_fragment(warp, how.fa, how.a, of.a);
   widen_fragment(warp, how.fb, how.b, of.b);
   std::fill_n(of.d, count, 0.0f);
