@@ -567,36 +567,5 @@ TEST(CompiledValues, SubnormalsByWayOfDouble) {
   unsetenv("KILN_ENGINE_THREADS");
 }
 
-// One after the other on a thread: each writes its own numbers.
-TEST(CompiledValues, BlocksGoOnAsTheNext) {
-  const std::string text = kernel_text(
-      "u64 p, u64 q, u32 n",
-      "ld.param.u64 %rd1, [q]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %ntid.x;"
-      "mad.lo.u32 %r4, %r2, %r3, %r1; mov.u32 %r5, %ctaid.x; mov.u32 %r6, %ctaid.y;"
-      "mov.u32 %r7, %ctaid.z; mov.u32 %r8, %nctaid.x; mov.u32 %r9, %nctaid.y;"
-      "mad.lo.u32 %r10, %r7, %r9, %r6; mad.lo.u32 %r10, %r10, %r8, %r5; mov.u32 %r11, %ntid.y;"
-      "mul.lo.u32 %r11, %r11, %r3; mad.lo.u32 %r12, %r10, %r11, %r4; mul.wide.u32 %rd2, %r12, 4;"
-      "add.s64 %rd3, %rd1, %rd2; mad.lo.u32 %r13, %r6, 100, %r5; mad.lo.u32 %r13, %r7, 10000, %r13;"
-      "mad.lo.u32 %r13, %r4, 1000000, %r13; st.global.u32 [%rd3], %r13;");
-  for (const char* compile : {"0", "1", "always"}) {
-    for (KilnDim3 block : {KilnDim3{64, 1, 1}, {16, 16, 1}, {8, 2, 1}, {40, 1, 1}, {32, 2, 1}}) {
-      setenv("KILN_ENGINE_COMPILE", compile, 1);
-      setenv("KILN_ENGINE_THREADS", "1", 1);
-      Session session(text);
-      const uint32_t threads = block.x * block.y;
-      std::vector<uint32_t> in(4, 0), out(size_t{threads} * 7 * 5 * 3, 0), expected;
-      session.launch("k", {{7, 5, 3}, block}, session.allow(in, "in", false),
-                     session.allow(out, "out"), 0u);
-      unsetenv("KILN_ENGINE_COMPILE");
-      unsetenv("KILN_ENGINE_THREADS");
-      for (uint32_t i = 0; i < 7 * 5 * 3; ++i) {
-        for (uint32_t t = 0; t < threads; ++t)
-          expected.push_back(i % 7 + i / 7 % 5 * 100 + i / 35 * 10000 + t * 1000000);
-      }
-      EXPECT_EQ(out, expected) << compile << ", " << block.x;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace kiln::engine

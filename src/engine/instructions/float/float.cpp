@@ -198,8 +198,7 @@ T relu(T value) {
   }
 }
 
-// Few kernels saturate. The compiler knows only products and fused multiply-adds that do
-// (describe_float).
+// Of what saturates, the compiler knows only products and fused multiply-adds (describe_float).
 template <bool kRare>
 struct Rarely {};
 template <>
@@ -267,8 +266,7 @@ concept HasNear = requires(float a) {
   F::near(a);
 };
 
-// Computes all lanes as if they were near 0, which is vector code, and those that are not once
-// more.
+// Computes all lanes as if they were near 0, which is vector code, and the others once more.
 template <class F, bool kFlush>
 const Op* run_near(Warp& warp, const Op* op) {
   using G = With<F, kFlush, false>;
