@@ -4,8 +4,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean docs format test tidy wheel \
-  fuzz test-asan test-limits test-long test-programs-asan test-python-long test-sanitize test-shipped \
-  test-staleness test-storm test-torch-versions \
+  fuzz test-asan test-limits test-long test-programs-asan test-python-long \
+  test-random-kernels test-sanitize test-shipped test-staleness test-storm test-torch-versions \
   test-tsan test-qemu test-ray test-triton-versions test-wheel-versions \
   bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
 
@@ -28,6 +28,7 @@ help:
 	@echo "make test-long            all of this group, one after the other, even if one fails"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-python-long     the Python tests that take too long for make test"
+	@echo "make test-random-kernels  PROGRAMS (60) of 60 random kernels, interpreted and compiled; SEED=1"
 	@echo "make test-sanitize        kiln sanitize on all of tests/sanitize, in five orders of blocks and warps"
 	@echo "make test-shipped         the units and commands as they ship: every level of CPU, all optimised"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
@@ -75,8 +76,8 @@ test:
 	@KILN_TEST_BEGUN=$$(cat build/logs/test-begun) tools/test
 
 # Each goes on where another failed; the last line says which ones did.
-LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-sanitize test-shipped \
-  test-staleness test-storm test-torch-versions test-tsan
+LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-random-kernels test-sanitize \
+  test-shipped test-staleness test-storm test-torch-versions test-tsan
 test-long:
 	@tools/bootstrap test
 	@tools/long-tests $(LONG)
@@ -167,6 +168,13 @@ test-python-long:
 	@tools/build release
 	@source build/environment && PYTHONPATH=build/release/stage "$$KILN_PYTHON" -m pytest -q -m long \
 	  -p no:cacheprovider tests/python
+
+PROGRAMS ?= 60
+SEED ?= 1
+test-random-kernels:
+	@tools/bootstrap build
+	@tools/build release
+	@source build/environment && tools/random-kernels --seed $(SEED) --programs $(PROGRAMS)
 
 test-sanitize:
 	@tools/bootstrap build

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program of random kernels: it launches each in blocks of several shapes and prints a line for
+each shape, with a hash of every array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .kernel import BINS, Kernel
+from .words import ELEMENTS, INT, TYPES, UNSIGNED, UNSIGNED_LONG
+
+MOST_THREADS = 40 * 256
+INPUT = 6 * ELEMENTS
+# Blocks of rows, of columns, of halves of warps; the last two have a warp that is not whole.
+SHAPES = [
+    "64, 1, 1",
+    "16, 16, 1",
+    "8, 8, 1",
+    "32, 4, 1",
+    "4, 4, 8",
+    "128, 1, 1",
+    "40, 1, 1",
+    "24, 4, 1",
+]
+WHOLE_SHAPES = 6
+
+HEAD = """// Written by tools/random-kernels.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+"""
+
+# {arrays} are declared, reset and printed by lines of their own.
+SUPPORT = """
+static void check(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  std::printf("%s\\n", cudaGetErrorString(error));
+  std::exit(1);
+}
+
+static uint64_t drawn() {
+  static uint64_t state = 88172645463325252ull;
+  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+  return state;
+}
+
+template <class T>
+static T value() {
+  const uint64_t x = drawn();
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(x % 5 == 0 ? x >> 20 : x % 5 == 1 ? (x >> 8) % 7 - 3 : (x >> 8) % 100);
+  const float special[] = {0.0f, 1e-40f, 1.0f / 0.0f, 1e30f};
+  const float plain = static_cast<float>(static_cast<int>((x >> 8) % 20001) - 10000) / 64;
+  return static_cast<T>(x % 16 < 4 ? special[x % 16] : plain);
+}
+
+template <class T>
+static bool is_nan(T value) {
+  if constexpr (std::is_integral_v<T>) return false;
+  const auto plain = static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(value);
+  return plain != plain;
+}
+
+template <class T>
+struct Array {
+  explicit Array(size_t count) : host(count) {
+    for (T& each : host) each = value<T>();
+    check(cudaMalloc(reinterpret_cast<void**>(&at), count * sizeof(T)));
+    reset();
+  }
+  size_t bytes() const { return host.size() * sizeof(T); }
+  void reset() { check(cudaMemcpy(at, host.data(), bytes(), cudaMemcpyHostToDevice)); }
+  // `nans`: whether the bits of a NaN count, or only that it is one.
+  void print(const char* name, bool nans) const {
+    std::vector<T> now(host.size());
+    check(cudaMemcpy(now.data(), at, bytes(), cudaMemcpyDeviceToHost));
+    uint64_t hash = 1469598103934665603ull;
+    for (const T& each : now) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, &each, sizeof each);
+      if (!nans && is_nan(each)) bits = 1;
+      hash = (hash ^ bits) * 1099511628211ull, hash ^= hash >> 29;
+    }
+    std::printf(" %s=%06llx", name, static_cast<unsigned long long>(hash & 0xffffff));
+  }
+  std::vector<T> host;
+  T* at = nullptr;
+};
+"""
+
+
+def arrays() -> list[tuple[str, str, int, bool]]:
+    """Type, name, number of elements, and whether a kernel changes it; in the order of a kernel's
+    parameters."""
+    out = [(t.name, f"in_{t.short}", INPUT, False) for t in TYPES]
+    for t in TYPES:
+        out += [(t.name, f"out_{t.short}", MOST_THREADS, True)]
+        out += [(t.name, f"wide_{t.short}", 4 * MOST_THREADS, True)]
+    out += [(UNSIGNED.name, name, 64, True) for name in BINS]
+    out += [(UNSIGNED.name, "own", 4 * 16384, True)]
+    out += [(INT.name, "least", 64, True), (INT.name, "greatest", 64, True)]
+    return [*out, (UNSIGNED_LONG.name, "long_bins", 64, True)]
+
+
+def program_text(kernels: Iterable[Kernel]) -> str:
+    kernels = list(kernels)
+    known = arrays()
+    changed = [name for _, name, _, is_changed in known if is_changed]
+    lines = [HEAD, *(kernel.text() for kernel in kernels), SUPPORT]
+    lines += ["int main(int, char** words) {"]
+    lines += ["  const bool nans = std::atoi(words[1]) != 0;"]
+    lines += ["  const int blocks = std::atoi(words[2]), launches = std::atoi(words[3]);"]
+    lines += [f"  const dim3 shapes[] = {{{', '.join(f'{{{each}}}' for each in SHAPES)}}};"]
+    lines += ["  const int counts[] = {13, 0, 5, 36, 21, 2, 17, 9};"]
+    lines += [f"  Array<{kind}> {name}({count});" for kind, name, count, _ in known]
+    lines += [f"  const auto reset = [&] {{ {' '.join(f'{name}.reset();' for name in changed)} }};"]
+    prints = " ".join(f'{name}.print("{name}", nans);' for name in changed)
+    lines += [f'  const auto print = [&] {{ {prints} std::printf("\\n"); }};']
+    given = ", ".join(f"{name}.at" for _, name, _, _ in known)
+    for kernel in kernels:
+        shapes = WHOLE_SHAPES if kernel.is_whole else len(SHAPES)
+        lines += [f"  for (int s = 0; s < {shapes}; ++s) {{"]
+        lines += ["    const int threads = shapes[s].x * shapes[s].y * shapes[s].z;"]
+        lines += ["    reset();", "    for (int l = 0; l < launches; ++l)"]
+        lines += [f"      {kernel.name}<<<blocks, shapes[s]>>>({given}, counts[(s + l * 3) % 8],"]
+        lines += ["          blocks * threads - 5, 0.75f);"]
+        lines += ["    check(cudaDeviceSynchronize());"]
+        lines += [f'    std::printf("{kernel.name} %d", s);', "    print();", "  }"]
+    return "\n".join([*lines, "}", ""])
