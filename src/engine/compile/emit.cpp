@@ -379,6 +379,9 @@ bool Emitter::write_steps() {
       if (!one(step) && !(plan_.alone && call_alone(step))) {
         if (!plan_.alone) return false;
         t_.jump(bail());  // the interpreter has to run it
+        // What comes next is not reached, but is written: its operands need registers.
+        if (step.d) result(*step.d, 0, 0);
+        for (uint32_t to : step.writes) result(to, 0, 0);
       }
       if (step.d) {
         if (step.writes.empty()) blend(step, *step.d);

@@ -344,6 +344,22 @@ TEST(LanesOneByOne, DoNotLoadWhereTheyStore) {
   }
 }
 
+TEST(LanesOneByOne, ComputeWithConstantsAndRoundings) {
+  const std::string sum =
+      "mov.f32 %f3, 0f40500000; mov.f32 %f4, 0f40000000; mov.f32 %f5, 0fC0F00000;"
+      "fma.rn.f32 %f6, %f5, %f4, %f3;\n";
+  for (const char* round :
+       {"cvt.rn.f32.u32 %f1, %r10; add.rz.f32 %f7, %f1, %f6;\n",
+        "ld.global.f32 %f1, [%rd4]; cos.approx.f32 %f2, %f1; add.rz.f32 %f7, %f2, %f6;\n",
+        "ld.global.nc.f32 %f1, [%rd1+4]; cos.approx.f32 %f2, %f1; add.rz.f32 %f7, %f2, %f6;\n",
+        "ld.global.nc.f32 %f1, [%rd1+4]; cos.approx.f32 %f2, %f1; add.f32 %f7, %f2, %f6;\n"}) {
+    const std::string text = one_by_one(sum + round + "st.global.f32 [%rd6+4], %f7;\n");
+    const Ran ran = run_compiled(text, {64, 1, 1}, 0, "alone", 1);
+    EXPECT_EQ(ran.text, "");
+    EXPECT_EQ(ran.out, run_compiled(text, {64, 1, 1}, 0, "0", 1).out) << round;
+  }
+}
+
 // A fault has the interpreter's words, and what was stored before it stays.
 TEST(LanesOneByOne, FindFaults) {
   const std::string text = one_by_one(
