@@ -15,12 +15,14 @@ from .words import (
     APPROXIMATE,
     ATOMICS,
     COMMON,
+    DOUBLE,
     ELEMENTS,
     EXACT,
     FLOAT,
     FLOAT_CONSTANTS,
     INT,
     INTEGER_CONSTANTS,
+    LONG,
     LOOPS,
     OTHERS,
     TYPES,
@@ -77,6 +79,7 @@ class Kernel:
         self.random = random.Random(seed)
         self.name = name
         self.variables: list[Variable] = []
+        self.flags: list[str] = []
         self.named = 0
         self.loops = 0
         self.functions: list[tuple[str, Type]] = []
@@ -91,6 +94,7 @@ class Kernel:
             self.types = [t for t in self.types if not t.is_float]
         self.tile = self.random.choice(self.types) if chance() < 0.35 else None
         self.spot = self.random.choice(self.types) if chance() < 0.2 else None
+        self.may_return = False
         for _ in range(self.random.randrange(3) if chance() < 0.3 else 0):
             self.function()
         self.kernel()
@@ -149,8 +153,11 @@ class Kernel:
             return self.random.choice(known)
         if pick < 0.72:
             return self.constant(kind)
-        if pick < 0.9:
+        if pick < 0.87:
             return f"in_{kind.short}[{self.index(0)}]"
+        if pick < 0.9:  # what it may have written
+            own = [f"out_{kind.short}[i]", f"wide_{kind.short}[i * 4 + {self.random.randrange(4)}]"]
+            return self.random.choice(own)
         if kind == FLOAT:
             return self.random.choice(["scale", "(float)i"])
         known = ["i", "tid", "n"]
@@ -161,7 +168,9 @@ class Kernel:
         if pick < 0.15 and depth > 0:
             word = self.random.choice(["&&", "||"])
             return f"({self.condition(depth - 1)} {word} {self.condition(depth - 1)})"
-        if pick < 0.25:
+        if self.flags and pick < 0.25:
+            return self.random.choice(self.flags)
+        if pick < 0.3:
             return f"(i & {self.random.choice([1, 2, 3, 4, 8, 16, 32, 31])})"
         kind, order = self.type(), self.random.choice(["<", "<=", ">", ">=", "==", "!="])
         return f"({self.expression(kind, depth - 1)} {order} {self.expression(kind, depth - 1)})"
@@ -211,10 +220,10 @@ class Kernel:
     # ---- statements -----------------------------------------------------------------------------
 
     def statements(self, into: Block, count: int, depth: int, is_uniform: bool) -> None:
-        before = len(self.variables)
+        before, flags = len(self.variables), len(self.flags)
         for _ in range(count):
             self.statement(into, depth, is_uniform)
-        del self.variables[before:]
+        del self.variables[before:], self.flags[flags:]
 
     def statement(self, into: Block, depth: int, is_uniform: bool) -> None:
         """`depth`: how many blocks may stand in each other. `is_uniform`: all threads are here."""
@@ -232,6 +241,10 @@ class Kernel:
             self.loop(into, depth, is_uniform)
         elif pick < 0.84 and depth > 0:
             self.switch(into, depth)
+        elif pick < 0.855:
+            self.flag(into)
+        elif pick < 0.86 and self.may_return:
+            into.body.append(f"if ({self.condition(1)}) return;")
         elif pick < 0.90:
             self.store(into)
         elif pick < 0.93 and self.has_atomics:
@@ -277,6 +290,12 @@ class Kernel:
             other = Block("else")
             self.statements(other, self.random.randrange(1, 4), depth - 1, False)
             into.body.append(other)
+
+    def flag(self, into: Block) -> None:
+        self.named += 1
+        name = f"is_{self.named}"
+        into.body.append(f"const bool {name} = {self.condition(2)};")
+        self.flags.append(name)
 
     def switch(self, into: Block, depth: int) -> None:
         whole = Block(f"switch ((unsigned){self.expression(UNSIGNED, 1)} & 3)")
@@ -393,6 +412,7 @@ class Kernel:
         total = self.new(kind)
         into.body.append(f"{kind.name} {total} = {self.constant(kind)};")
         before = len(self.variables)
+        condition = self.condition(1)
         k = self.counter()
         own = self.random.choice(["i", "tid", "blockIdx.x", "threadIdx.x", "threadIdx.y"])
         few = self.random.choice(["n / 4", "3", "(tid & 3) + 1"])
@@ -406,10 +426,19 @@ class Kernel:
         loop = Block(filled(head))
         if head.startswith("while"):
             loop.body.append(self.random.choice([f"{k} &= {k} - 1;", f"{k} >>= 1;", f"{k} /= 3;"]))
+        arrays: dict[Type, str] = {}
+        if self.random.random() < 0.15:
+            kinds = {FLOAT: UNSIGNED, INT: UNSIGNED, UNSIGNED: INT, DOUBLE: LONG}
+            if kind in kinds:
+                arrays[kind] = f"{k}_in"
+                other = f"(const {kind.name}*)in_{kinds[kind].short}"
+                which = f"{condition} ? in_{kind.short} : {other}"
+                into.body.append(f"const {kind.name}* {k}_in = {which};")
         for _ in range(self.random.randrange(1, 4)):
             of = self.random.choice([kind, kind, self.type()])
             at = filled(self.random.choice(places))
-            loop.body.append(f"const {of.name} {self.new(of, False)} = in_{of.short}[{at}];")
+            array = arrays.get(of, f"in_{of.short}")
+            loop.body.append(f"const {of.name} {self.new(of, False)} = {array}[{at}];")
         if self.random.random() < 0.3:
             word = self.random.choice(["break", "continue"])
             loop.body.append(f"if ({self.condition(1)}) {word};")
@@ -452,7 +481,7 @@ class Kernel:
         self.loops = 1
         self.statements(body, self.random.randrange(1, 5), 1, False)
         body.body.append(f"return {self.expression(kind, 2)};")
-        self.loops, self.variables = 0, []
+        self.loops, self.variables, self.flags = 0, [], []
         self.has_warps, self.has_atomics, self.tile, self.spot, self.functions = kept
         self.functions.append((name, kind))
         body.tail = (
@@ -462,6 +491,7 @@ class Kernel:
 
     def kernel(self) -> None:
         whole = Block(f"__global__ void {self.name}({', '.join(PARAMETERS)})", list(HEAD))
+        self.may_return = not self.is_whole
         if not self.is_whole and self.random.random() < 0.5:
             whole.body.append("if (i >= count) return;")
         if self.tile:

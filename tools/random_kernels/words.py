@@ -208,6 +208,7 @@ WALKS = [
     ),
     ([], "for (int {k} = threadIdx.x; {k} < n * 8; {k} += blockDim.x)", ROW),
     ([], "for (int {k} = threadIdx.x; {k} < 77; {k} += blockDim.x)", ROW),
+    ([], "for (size_t {k} = tid; {k} < n * 16; {k} += threads)", ["{k}", "(size_t)i + {k}"]),
     (
         [],
         "for (int j = 0; j < {few}; ++j) for (int {k} = 0; {k} < j + 2; ++{k})",
@@ -246,6 +247,7 @@ ATOMICS = [
     "atomicOr(&ones[({u}) & 63], {u});",
     "atomicXor(&odd[({u}) & 63], {u});",
     "atomicAdd(&long_bins[({u}) & 63], (unsigned long long){u});",
+    "atomicAdd(&out_f[i], {f});",
     "unsigned {new} = atomicExch(&own[{mine}], {u});",
     "unsigned {new} = atomicAdd(&own[{mine}], {u});",
     "unsigned {new} = atomicMax(&own[{mine}], {u});",
