@@ -86,6 +86,11 @@ Ran run_all(const std::string& text, const char* compile) {
   return out;
 }
 
+// In one text of three, lanes run one at a time wherever they may.
+const char* how_compiled(const std::string& text) {
+  return text.size() % 3 == 0 ? "alone" : "always";
+}
+
 // Where a kernel that waits for ever is stopped depends on the clock.
 bool was_stopped(int code) {
   return code == engine::kLaunchTimeout || code == engine::kLaunchFailure;
@@ -123,7 +128,8 @@ std::string printed(const std::string& text) {
 }  // namespace
 
 bool ptx(const uint8_t* data, size_t size) {
-  return run_all(std::string(reinterpret_cast<const char*>(data), size), "always").kernels > 0;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  return run_all(text, how_compiled(text)).kernels > 0;
 }
 
 Tried generated(const uint8_t* data, size_t size, const Recipes& recipes, const Knobs& knobs) {
@@ -140,7 +146,7 @@ Tried generated(const uint8_t* data, size_t size, const Recipes& recipes, const 
     if (twice != once)
       stop("what was printed reads as something else", made.text, once + "\n---- again\n" + twice);
   }
-  const Ran first = run_all(made.text, "always");
+  const Ran first = run_all(made.text, how_compiled(made.text));
   tried.launched = first.kernels;
   if (!tried.parsed || !made.repeatable) return tried;
   const Ran second = run_all(once, "0");
