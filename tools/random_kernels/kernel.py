@@ -14,17 +14,23 @@ from dataclasses import dataclass, field
 from .words import (
     APPROXIMATE,
     ATOMICS,
+    BFLOAT,
     COMMON,
     DOUBLE,
+    DOUBLE_ROUNDS,
     ELEMENTS,
     EXACT,
     FLOAT,
     FLOAT_CONSTANTS,
+    FLOAT_ROUNDS,
+    HALF,
     INT,
     INTEGER_CONSTANTS,
+    INTEGER_ROUNDS,
     LONG,
     LOOPS,
     OTHERS,
+    SMALL_ROUNDS,
     TYPES,
     UNSIGNED,
     VECTORS,
@@ -198,6 +204,8 @@ class Kernel:
             "u": lambda: self.expression(UNSIGNED, depth - 1),
             "i": lambda: self.expression(INT, depth - 1),
             "f": lambda: self.expression(FLOAT if FLOAT in self.types else INT, depth - 1),
+            "l": lambda: self.expression(LONG, depth - 1),
+            "d": lambda: self.expression(DOUBLE, depth - 1),
             "o": lambda: self.other(kind, depth - 1),
             "c": lambda: self.condition(depth - 1),
             "T": lambda: kind.name,
@@ -408,9 +416,11 @@ class Kernel:
 
     def sum(self, into: Block, depth: int) -> None:
         """A loop that adds up elements, as most kernels have."""
-        kind = self.type(lambda t: t.bits >= 32)
+        kind = self.type()
         total = self.new(kind)
         into.body.append(f"{kind.name} {total} = {self.constant(kind)};")
+        if kind == DOUBLE:
+            into.body.append(f"long long {total}_bits = 0x3ff0000000000000ll;")
         before = len(self.variables)
         condition = self.condition(1)
         k = self.counter()
@@ -444,16 +454,11 @@ class Kernel:
             loop.body.append(f"if ({self.condition(1)}) {word};")
         if self.random.random() < 0.3:
             self.statements(loop, self.random.randrange(1, 3), min(depth - 1, 1), False)
-        value = self.expression(kind, 2)
-        rounds = [f"{total} += {value};"] * 2 + [f"if ({self.condition(1)}) {total} += {value};"]
-        if not kind.is_float:
-            rounds.append(f"{total} = ({kind.name})(({total} ^ {value}) * ({kind.name})16777619);")
-        if kind == FLOAT:
-            rounds += [
-                f"{total} = fmaxf({total}, {value});",
-                f"{total} = fmaf({value}, 0.5f, {total});",
-            ]
-        loop.body.append(self.random.choice(rounds))
+        small = dict.fromkeys([HALF, BFLOAT], SMALL_ROUNDS)
+        rounds = {FLOAT: FLOAT_ROUNDS, DOUBLE: DOUBLE_ROUNDS, **small}
+        template = self.random.choice(rounds.get(kind, INTEGER_ROUNDS))
+        words = {"sum": total, "bits": f"{total}_bits", "value": self.expression(kind, 2)}
+        loop.body.append(self.filled(template, kind, 2, **words))
         if self.random.random() < 0.2:
             self.store(loop)
         into.body.append(loop)

@@ -55,6 +55,12 @@ static T value() {
   const uint64_t x = drawn();
   if constexpr (std::is_integral_v<T>)
     return static_cast<T>(x % 5 == 0 ? x >> 20 : x % 5 == 1 ? (x >> 8) % 7 - 3 : (x >> 8) % 100);
+  if (x % 8 == 0) {  // any bits, those of a NaN too
+    T any;
+    const uint64_t bits = drawn();
+    std::memcpy(&any, &bits, sizeof any);
+    return any;
+  }
   const float special[] = {0.0f, 1e-40f, 1.0f / 0.0f, 1e30f};
   const float plain = static_cast<float>(static_cast<int>((x >> 8) % 20001) - 10000) / 64;
   return static_cast<T>(x % 16 < 4 ? special[x % 16] : plain);

@@ -5,6 +5,7 @@ braces is filled in by kernel.py.
   {e}  an expression of the template's own type     {T}  the name of that type
   {U}  the unsigned type of its width, 32 at least  {W}  its width, less one
   {u} {i} {f}  of unsigned, int, float              {o}  of another type of the kernel
+  {l} {d}      of long long, double
   {c}  a condition                                  {n}  a small number
   {s}  an amount to shift by                        {p}  a constant that selects bytes
 """
@@ -140,6 +141,7 @@ EXACT: dict[Type, list[str]] = {
         *calls("fmin fmax", "{e}", "{e}"),
         *calls("fabs floor ceil rint trunc sqrt -", "{e}"),
         *["({e} / {e})", "(double)({o})", "(double)({o})"],
+        *["__longlong_as_double({l})"] * 2,
     ],
     HALF: [*SMALL_FLOATS, f"(__half){HALVES}"],
     BFLOAT: [
@@ -150,6 +152,8 @@ EXACT: dict[Type, list[str]] = {
 # The engine's bits are its own, the same interpreted and compiled.
 APPROXIMATE: dict[Type, list[str]] = {
     UNSIGNED: ["__float_as_uint({f})"],  # of a NaN too
+    LONG: ["__double_as_longlong({d})"],
+    UNSIGNED_LONG: ["(unsigned long long)__double_as_longlong({d})"],
     FLOAT: [
         *calls("__expf __logf __sinf __cosf expf logf tanhf rsqrtf exp2f sinf erff cbrtf", "{e}"),
         *calls("powf fmodf __fdividef atan2f hypotf", "{e}", "{e}"),
@@ -169,6 +173,18 @@ LOOPS = [
     ("for (int {k} = tid & 31; {k} < 100; {k} += 32)", False),
     ("for (int {k} = (int)(threadIdx.x & 7); {k} >= 0; --{k})", False),
     ("for (int {k} = n; {k} >= 0; {k} -= {n})", True),
+]
+# What a round of a sum does, by the type of the sum.
+ROUNDS = ["{sum} += {value};", "{sum} += {value};", "if ({c}) {sum} += {value};"]
+INTEGER_ROUNDS = [*ROUNDS, "{sum} = ({T})(({sum} ^ {value}) * ({T})16777619);"]
+FLOAT_ROUNDS = [*ROUNDS, "{sum} = fmaxf({sum}, {value});", "{sum} = fmaf({value}, 0.5f, {sum});"]
+BITS = "{bits} = {bits} * 3 + 0x100000000000ll; {sum} += {value} + __longlong_as_double({bits});"
+DOUBLE_ROUNDS = [*ROUNDS, BITS]
+SMALL_ROUNDS = [
+    "{sum} = __hadd({sum}, {value});",
+    "{sum} = __hfma({sum}, {e}, {value});",
+    "{sum} = __hfma({value}, {e}, {sum});",
+    "{sum} = __hmax({sum}, {value});",
 ]
 # Loops that add up elements: what comes before, the head, and the places that are read.
 ROW = ["blockIdx.x * 77 + {k}", f"({{k}} * 3) & {LOW}", "{k}"]
@@ -242,11 +258,14 @@ WARPWIDE: list[tuple[Type | None, str]] = [
 # The order of threads must not matter: sums, or a place that only one thread has.
 ATOMICS = [
     *["atomicAdd(&bins[({u}) & 63], {u});"] * 3,
+    *["atomicAdd({c} ? &bins[({u}) & 63] : &own[{mine}], {u});"] * 2,
     "atomicMin(&least[({u}) & 63], {i});",
     "atomicMax(&greatest[({u}) & 63], {i});",
     "atomicOr(&ones[({u}) & 63], {u});",
     "atomicXor(&odd[({u}) & 63], {u});",
     "atomicAdd(&long_bins[({u}) & 63], (unsigned long long){u});",
+    "unsigned {new} = out_u[i]; out_u[i] = {u};"
+    " atomicAdd({c} ? &bins[({u}) & 63] : &own[{mine}], {new});",
     "atomicAdd(&out_f[i], {f});",
     "unsigned {new} = atomicExch(&own[{mine}], {u});",
     "unsigned {new} = atomicAdd(&own[{mine}], {u});",
