@@ -356,7 +356,8 @@ class Kernel:
             into.body += ["if (tid < 64) bin[tid] = 0;", "__syncthreads();"]
             into.body.append(self.filled("atomicAdd(&bin[({u}) & 63], {u});", UNSIGNED, 2))
             into.body.append("__syncthreads();")
-            into.body.append(f"unsigned {self.new(UNSIGNED)} = bin[({self.leaf(UNSIGNED)}) & 63];")
+            value = f"bin[({self.leaf(UNSIGNED)}) & 63]"
+            into.body.append(f"unsigned {self.new(UNSIGNED)} = {value};")
             return
         into.body += [f"tile[tid] = {self.expression(kind, 2)};", "__syncthreads();"]
         if pick == 1 and kind.has_operators:
@@ -377,7 +378,8 @@ class Kernel:
             return
         at = ["tid ^ 1", "(tid + 1) % threads", "threads - 1 - tid", "(tid * 7) % threads"]
         at.append(f"((unsigned){self.leaf(UNSIGNED)}) % threads")
-        into.body.append(f"{kind.name} {self.new(kind)} = tile[{self.random.choice(at)}];")
+        value = f"tile[{self.random.choice(at)}]"
+        into.body.append(f"{kind.name} {self.new(kind)} = {value};")
 
     # ---- loops ----------------------------------------------------------------------------------
 
@@ -422,11 +424,10 @@ class Kernel:
         if kind == DOUBLE:
             into.body.append(f"long long {total}_bits = 0x3ff0000000000000ll;")
         before = len(self.variables)
-        condition = self.condition(1)
+        condition, start = self.condition(1), self.leaf(UNSIGNED)
         k = self.counter()
         own = self.random.choice(["i", "tid", "blockIdx.x", "threadIdx.x", "threadIdx.y"])
         few = self.random.choice(["n / 4", "3", "(tid & 3) + 1"])
-        start = self.leaf(UNSIGNED)
         prepare, head, places = self.random.choice(WALKS)
 
         def filled(template: str) -> str:
