@@ -76,8 +76,8 @@ test:
 	@KILN_TEST_BEGUN=$$(cat build/logs/test-begun) tools/test
 
 # Each goes on where another failed; the last line says which ones did.
-LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-random-kernels test-sanitize \
-  test-shipped test-staleness test-storm test-torch-versions test-tsan
+LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-random-kernels \
+  test-sanitize test-shipped test-staleness test-storm test-torch-versions test-tsan
 test-long:
 	@tools/bootstrap test
 	@tools/long-tests $(LONG)
@@ -174,7 +174,7 @@ SEED ?= 1
 test-random-kernels:
 	@tools/bootstrap build
 	@tools/build release
-	@source build/environment && tools/random-kernels --seed $(SEED) --programs $(PROGRAMS)
+	@python3 tools/random-kernels --seed $(SEED) --programs $(PROGRAMS)
 
 test-sanitize:
 	@tools/bootstrap build

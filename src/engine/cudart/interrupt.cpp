@@ -36,7 +36,7 @@ Function* in_process(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-// Requires watch_mutex. Returns false if there is no handler of Python.
+// Requires watch_mutex. Returns false if Python has no handler.
 bool install() {
   if (watchers++ > 0) return true;
   struct sigaction current;
