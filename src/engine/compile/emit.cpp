@@ -43,8 +43,13 @@ Emitter::Emitter(const Flow& flow, const Plan& plan, Target& target, const Cache
   // The base in a header is that of the first lane.
   const bool has_headers = std::any_of(plan.variables.begin(), plan.variables.end(),
                                        [](const Variable& v) { return v.in == Slot::Header; });
-  if (together || has_headers || takes_ends(plan) || plan.phase.stores || plan.calls ||
-      plan.exchanges || has_small(plan) || plan.local_stride || plan.apart)
+  // The next pass would read what the first one wrote: one word has the bits of all lanes.
+  const bool changes_predicates =
+      std::any_of(plan.variables.begin(), plan.variables.end(), [](const Variable& v) {
+        return v.in == Slot::Predicate && v.kept == Kept::Word && v.home && v.input && v.written;
+      });
+  if (together || has_headers || changes_predicates || takes_ends(plan) || plan.phase.stores ||
+      plan.calls || plan.exchanges || has_small(plan) || plan.local_stride || plan.apart)
     strips_ = kWarpSize;
   strips_ = plan.alone ? 1 : std::min(strips_, kWarpSize / t_.vector_lanes());
   out_->lanes = plan.alone ? 1 : strips_ * t_.vector_lanes();

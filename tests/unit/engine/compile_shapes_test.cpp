@@ -381,6 +381,26 @@ TEST(CompiledRuns, OfManyOpsHaveParts) {
   }
 }
 
+// A predicate that one pass wrote was the next one's input, so that its lanes left too early. Loops
+// of more values than a pass has registers for, for each kind of CPU; the barrier keeps the store
+// out of their code.
+TEST(CompiledValues, PredicatesLastForAllPasses) {
+  for (uint32_t values : {2u, 5u, 9u, 18u}) {
+    SCOPED_TRACE(values);
+    std::string body = "setp.gt.u32 %p2, %r9, 10; .reg .f32 %v<20>; mov.u32 %r10, 0;";
+    for (uint32_t i = 0; i < values; ++i)
+      body += fmt::format("ld.global.f32 %v{}, [%rd4+{}];", i, i * 4);
+    body += "\nL: mov.pred %p1, %p2;";
+    for (uint32_t i = 0; i < values; ++i)
+      body += fmt::format("fma.rn.f32 %v{0}, %v{0}, %v{0}, 0f3F800000;", i);
+    body += "mov.pred %p2, 0; @%p1 bra L; bar.sync 0;\n";
+    for (uint32_t i = 0; i < values; ++i)
+      body += fmt::format("mov.b32 %r11, %v{}; mad.lo.u32 %r10, %r10, 3, %r11;", i);
+    expect_same_values(body + "selp.u32 %r11, 1, 2, %p2; st.global.v2.u32 [%rd6], {%r10, %r11};",
+                       false);
+  }
+}
+
 // One after the other on a thread: each writes its own numbers.
 TEST(CompiledValues, BlocksGoOnAsTheNext) {
   const std::string text = kernel_text(
