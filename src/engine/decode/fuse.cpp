@@ -17,6 +17,25 @@ bool reads(const Op& op, uint32_t offset) {
   return op.a == offset || op.b == offset || op.c == offset;
 }
 
+uint32_t bytes_written(const Op& op) {
+  switch (op.effect) {
+    case Effect::Lanes1:
+      return kWarpSize;
+    case Effect::Lanes2:
+      return kWarpSize * 2;
+    case Effect::Lanes8:
+      return kWarpSize * 8;
+    default:  // of the Ops that may be passed, only a load of 4 bytes masks its lanes itself
+      return kWarpSize * 4;
+  }
+}
+
+// A value that no Op reads has a slot for no time: the next value may have the same.
+bool overwrites(const Op& op, uint32_t offset) {
+  if (is_index_check(op.run) || is_load_event(op)) return false;
+  return op.d < offset + kWarpSize * 4 && offset < op.d + bytes_written(op);
+}
+
 // The Op neither writes memory nor stops, so a load may move past it. The address of the load does
 // not change, because it is base and step. (A check of another index may stop the launch; then the
 // load was unnecessary.)
@@ -90,7 +109,7 @@ void fuse_loads(Program& program) {
       continue;
     size_t at = i + 1;
     while (at < ops.size() && at - i <= kFarthest && !reads(ops[at], load.d) &&
-           may_be_passed(ops[at]))
+           may_be_passed(ops[at]) && !overwrites(ops[at], load.d) && ops[at].d != load.a)
       ++at;
     if (at >= ops.size() || ops[at].effect != Effect::Lanes4) continue;
     Handler both = fused(load, ops[at]);

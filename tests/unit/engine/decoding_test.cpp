@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to functions that cannot be decoded, and to those that call them?
+// What happens to functions that cannot be decoded, and to those that call them? And to loads whose
+// values nobody reads?
 #include <gmock/gmock.h>
+
+#include <numeric>
 
 #include "harness.h"
 
@@ -61,6 +64,27 @@ TEST(Decoding, InstructionsOfAVariantSayHowToBuildForIt) {
     ASSERT_EQ(variant.load_error, "");
     EXPECT_TRUE(static_cast<bool>(variant.image.kernel("k"))) << instruction;
   }
+}
+
+// prmt names the register, but selects no byte of it. The next value has its place in the frame,
+// and was lost when the load moved to a multiplication that reads this place.
+TEST(Decoding, ALoadWhoseValueNobodyReadsStaysWhereItIs) {
+  Session session(kernel_text(
+      "u64 p, u64 q",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x;"
+      "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;"
+      "ld.global.u32 %r2, [%rd4]; xor.b32 %r10, %r1, 5; xor.b32 %r11, %r1, 9;\n"
+      "add.s32 %r3, %r10, %r11; ld.global.u32 %r4, [%rd5]; mov.u32 %r14, 21844;"
+      "prmt.b32 %r5, %r4, %r3, %r14;"
+      "mov.b32 %f1, %r5; cvt.rn.f32.s32 %f2, %r2; fma.rn.f32 %f3, %f2, 0f3F800000, %f1;\n"
+      "st.global.f32 [%rd5+512], %f3; st.global.f32 [%rd5], %f2; st.global.u32 [%rd5+768], %r5;"));
+  ASSERT_EQ(session.load_error, "");
+  std::vector<int32_t> in(64);
+  std::iota(in.begin(), in.end(), 1000);
+  std::vector<float> out(256, -1.0f);
+  session.launch("k", {{1, 1, 1}, {64, 1, 1}}, session.allow(in, "in", false),
+                 session.allow(out, "out"));
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(out[i], static_cast<float>(1000 + i)) << i;
 }
 
 }  // namespace
