@@ -14,7 +14,9 @@
 
 namespace kiln::engine {
 
-enum class Rmw : uint8_t { Add, Min, Max, Inc, Dec, Exch, And, Or, Xor, Cas };
+// AddFlushed: f32 in global memory, where a GPU takes subnormal operands and sums for zeros of
+// their sign. In shared memory it does not, nor do reducing copies.
+enum class Rmw : uint8_t { Add, Min, Max, Inc, Dec, Exch, And, Or, Xor, Cas, AddFlushed };
 
 // What an atomic stores, computed from the old value and its operands. There is one function for
 // all types, so a GPU's rules for NaN, wrapping and packed pairs hold in shared, global and cluster
@@ -40,6 +42,8 @@ T apply(Rmw what, T old, T operand, T swap) {
     switch (what) {
       case Rmw::Add:
         return canonical(old + operand, old, operand);
+      case Rmw::AddFlushed:
+        return flush(canonical(flush(old) + flush(operand), old, operand));
       case Rmw::Min:
         return old != old || operand < old ? operand : old;
       case Rmw::Max:

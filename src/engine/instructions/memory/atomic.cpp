@@ -2,6 +2,7 @@
 // How do atomic operations and fences run? (PTX ISA 9.7.13.4 to 9.7.13.7) Other threads of the host
 // run other blocks, so each lane is a compare-and-swap loop with the host's atomics, one lane after
 // the other. If no other thread runs anything, a load and a store are enough (sole.h).
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -23,6 +24,7 @@ struct Atomic {
   uint32_t operand, swap;
   bool of_system = false;  // the program's own threads may change the place too
   bool is_shared = false;  // only one thread of the host accesses it
+  bool is_generic = false;
 };
 
 template <class T>
@@ -45,25 +47,50 @@ void each_place(const Warp& warp, Shape shape, std::byte* const* pointer, const 
   }
 }
 
+bool is_in(const Block& block, const std::byte* at) {
+  return at >= block.shared && at < block.shared + block.shared_bytes;
+}
+
+// In shared memory of any block that the warp can access?
+bool is_in_shared_memory(const Warp& warp, const std::byte* at) {
+  if (is_in(*warp.block, at)) return true;
+  const Cluster* cluster = warp.block->cluster.get();
+  return cluster && std::any_of(cluster->blocks.begin(), cluster->blocks.end(),
+                                [&](const auto& block) { return block && is_in(*block, at); });
+}
+
 // `each` calls its argument with the lanes in order, each with its place.
 template <class T, class Each>
 void change_each(const Warp& warp, const Atomic& how, const Each& each, const T* operand,
                  const T* swap, T* result) {
+  const bool may_flush = std::is_same_v<T, float> && how.what == Rmw::Add && !how.is_shared;
   // One loop for additions, without any decision, and one for everything else.
-  const auto exchange_all = [&](Rmw what) {
-    each([&](uint32_t i, std::byte* at) { result[i] = exchange(at, what, operand[i], swap[i]); });
+  const auto change_all = [&](const auto& change_one) {
+    if (may_flush) {
+      each([&](uint32_t i, std::byte* at) {
+        const bool is_shared = how.is_generic && is_in_shared_memory(warp, at);
+        const Rmw what = is_shared ? Rmw::Add : Rmw::AddFlushed;
+        result[i] = change_one(at, what, operand[i], swap[i]);
+      });
+    } else if (how.what == Rmw::Add) {
+      each([&](uint32_t i, std::byte* at) {
+        result[i] = change_one(at, Rmw::Add, operand[i], swap[i]);
+      });
+    } else {
+      each([&](uint32_t i, std::byte* at) {
+        result[i] = change_one(at, how.what, operand[i], swap[i]);
+      });
+    }
   };
-  const auto change_all = [&](Rmw what) {
-    each([&](uint32_t i, std::byte* at) { result[i] = change(at, what, operand[i], swap[i]); });
+  const auto plainly = [](std::byte* at, Rmw what, T value, T other) {
+    return change(at, what, value, other);
   };
-  const auto change_any = [&] {
-    how.what == Rmw::Add ? change_all(Rmw::Add) : change_all(how.what);
-  };
-  if (how.is_shared) return change_any();
+  if (how.is_shared) return change_all(plainly);
   if (!how.of_system) {
-    if (const SoleChange is_sole(*warp.worker); is_sole) return change_any();
+    if (const SoleChange is_sole(*warp.worker); is_sole) return change_all(plainly);
   }
-  how.what == Rmw::Add ? exchange_all(Rmw::Add) : exchange_all(how.what);
+  change_all(
+      [](std::byte* at, Rmw what, T value, T other) { return exchange(at, what, value, other); });
 }
 
 template <class T>
@@ -182,6 +209,7 @@ bool lower_atomic(Lowering& l, bool returns) {
   prepared.d = d.offset;
   prepared.b = how.operand;
   how.is_shared = space == ptx::Space::Shared;
+  how.is_generic = space == ptx::Space::Generic;
   const Handler of_shared = shared_atomic(space, l.type(), how.what);
   if (!of_shared) prepared.data = l.own(how);
   return with_type(l.type(), [&](auto t) {

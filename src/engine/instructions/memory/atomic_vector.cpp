@@ -45,6 +45,7 @@ bool lower_vector(Lowering& l, bool is_atom) {
   const size_t first = is_atom ? 1 : 0;
   VectorAtomic how;
   how.what = rmw_of(l.ins());
+  if (how.what == Rmw::Add && l.type() == ptx::Type::f32) how.what = Rmw::AddFlushed;
   how.order = order_of(l.ins(), true);
   how.count = l.has("v8") ? 8 : l.has("v4") ? 4 : 2;
   const ptx::Operand& values = operands[first + 1];
