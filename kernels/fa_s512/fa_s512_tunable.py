@@ -18,11 +18,12 @@ import statistics
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Optional
+from typing import TYPE_CHECKING, Callable, Optional
 
 import kiln
-import torch
-import torch.nn.functional as F
+
+if TYPE_CHECKING:  # it takes two seconds to import, and a wrong configuration does not need it
+    import torch
 
 PROJECT = Path(__file__).resolve().parent
 
@@ -56,6 +57,9 @@ def error_of(
 ) -> tuple[float, float]:
     """(error, allowed), by flash attention's own rule: twice what plain PyTorch in this dtype is
     off."""
+    import torch
+    import torch.nn.functional as F
+
     right = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=causal)
     scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
     if causal:
@@ -71,6 +75,8 @@ def error_of(
 def times_ms(calls: list[Callable], samples: int) -> list[float]:
     """Medians, cold L2, one after the other in each round; the launch is hidden under a wait on the
     GPU."""
+    import torch
+
     flush = torch.empty(
         2 * torch.cuda.get_device_properties(0).L2_cache_size, dtype=torch.uint8, device="cuda"
     )
@@ -96,6 +102,9 @@ def measure(given: argparse.Namespace) -> dict:
     defines = dict(define.partition("=")[::2] for define in given.defines)
     begun = time.perf_counter()
     module = kiln.load(PROJECT, defines=defines or None, arch=None if gpu else "8.0")
+    import torch
+    import torch.nn.functional as F
+
     found: dict = {
         "defines": defines,
         "path": "portable" if given.portable or not gpu else "best",
