@@ -2,12 +2,16 @@
 """What do the tests of the kernels share? The built library, the device, and how two results are
 compared."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import kiln
 import pytest
-import torch
-from samples import bits_of
+
+if TYPE_CHECKING:  # slow to import, and the process that only hands out tests does not need it
+    import torch
 
 HERE = Path(__file__).resolve().parent
 
@@ -35,6 +39,7 @@ def author():
 @pytest.fixture(scope="session")
 def assert_same():
     """strides: those expected, where they are not those of `expected`."""
+    from samples import bits_of
 
     def check(
         got: torch.Tensor, expected: torch.Tensor, what: str = "", strides: tuple = ()
