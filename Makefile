@@ -144,12 +144,12 @@ engine-instructions:
 	@source build/environment && "$$KILN_PYTHON" benchmarks/engine_instructions.py "$(BASE)" --write docs/results
 
 test-staleness:
-	@tools/bootstrap build
+	@tools/bootstrap test
 	@tools/build release
 	@source build/environment && python3 tests/build/staleness.py build/release/stage/kiln/bin/kiln --plan --log docs/results/staleness.md $(STALENESS)
 
 test-storm:
-	@tools/bootstrap build
+	@tools/bootstrap test
 	@tools/build release
 	@source build/environment && python3 tests/build/storm.py build/release/stage/kiln/bin/kiln --log docs/results/storm.md
 
@@ -177,7 +177,7 @@ test-random-kernels:
 	@python3 tools/random-kernels --seed $(SEED) --programs $(PROGRAMS)
 
 test-sanitize:
-	@tools/bootstrap build
+	@tools/bootstrap test
 	@tools/build release
 	@source build/environment && python3 tests/sanitize/catalogue.py build/release/stage/kiln/bin/kiln \
 	  $(filter-out %/seeded.cu,$(wildcard tests/sanitize/*.cu)) --schedules 5
