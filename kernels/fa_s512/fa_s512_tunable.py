@@ -102,15 +102,15 @@ def measure(given: argparse.Namespace) -> dict:
     defines = dict(define.partition("=")[::2] for define in given.defines)
     begun = time.perf_counter()
     module = kiln.load(PROJECT, defines=defines or None, arch=None if gpu else "8.0")
-    import torch
-    import torch.nn.functional as F
-
     found: dict = {
         "defines": defines,
         "path": "portable" if given.portable or not gpu else "best",
         "causal": given.causal,
+        "build_s": round(time.perf_counter() - begun, 2),
     }
-    found["build_s"] = round(time.perf_counter() - begun, 2)
+    import torch
+    import torch.nn.functional as F
+
     op = module.forward_portable if given.portable else module.forward
     dtype = torch.bfloat16 if given.dtype == "bf16" else torch.float16
     make = torch.Generator().manual_seed(0)

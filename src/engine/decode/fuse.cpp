@@ -30,7 +30,7 @@ uint32_t bytes_written(const Op& op) {
   }
 }
 
-// A value that no Op reads has a slot for no time: the next value may have the same.
+// A value that no Op reads has its slot for no time: the next value may have the same.
 bool overwrites(const Op& op, uint32_t offset) {
   if (is_index_check(op.run) || is_load_event(op)) return false;
   return op.d < offset + kWarpSize * 4 && offset < op.d + bytes_written(op);
