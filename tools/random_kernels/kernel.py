@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from .patterns import OF_BLOCKS, OF_WARPS, PATTERNS
 from .words import (
     APPROXIMATE,
     ATOMICS,
@@ -45,12 +46,11 @@ PARAMETERS = [f"{t.name}* __restrict__ {name}_{t.short}" for t in TYPES for name
 PARAMETERS = [f"const {t.name}* __restrict__ in_{t.short}" for t in TYPES] + PARAMETERS
 PARAMETERS += [f"unsigned* {name}" for name in [*BINS, "own"]]
 PARAMETERS += ["int* least", "int* greatest", "unsigned long long* long_bins"]
-PARAMETERS += ["int n", "int count", "float scale"]
+PARAMETERS += ["int n", "int count", "float scale", "Shape shape"]
 NAMES = [each.split()[-1].lstrip("*") for each in PARAMETERS]
 HEAD = [
     "const int threads = blockDim.x * blockDim.y * blockDim.z;",
     "const int tid = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;",
-    "const int i = blockIdx.x * threads + tid;",
 ]
 
 
@@ -99,6 +99,7 @@ class Kernel:
         if chance() < 0.2:  # integers alone
             self.types = [t for t in self.types if not t.is_float]
         self.tile = self.random.choice(self.types) if chance() < 0.35 else None
+        self.has_rows_of_blocks = chance() < 0.2
         self.spot = self.random.choice(self.types) if chance() < 0.2 else None
         self.may_return = False
         for _ in range(self.random.randrange(3) if chance() < 0.3 else 0):
@@ -222,6 +223,8 @@ class Kernel:
             "lanes": lambda: str(pick([1, 2, 4, 8, 16, 3])),
             "mine": lambda: pick(["i", f"i + ({self.leaf(UNSIGNED)} & 3) * 16384"]),
             "at": lambda: self.index(1),
+            "in": lambda: f"in_{kind.short}",
+            "part": lambda: str(self.random.randrange(6)),
         }
         return HOLE.sub(lambda hole: words.get(hole[1]) or holes[hole[1]](), template)
 
@@ -241,8 +244,10 @@ class Kernel:
             kind = self.type()
             value = self.expression(kind, 3)
             into.body.append(f"{kind.name} {self.new(kind)} = {value};")
-        elif pick < 0.58:
+        elif pick < 0.52:
             self.assignment(into, self.random.choice(mutable))
+        elif pick < 0.58 and self.loops < 2:
+            self.pattern(into, PATTERNS, self.type(lambda t: t.has_operators))
         elif pick < 0.68 and depth > 0:
             self.choice(into, depth)
         elif pick < 0.82 and depth > 0 and self.loops < 3:
@@ -281,6 +286,12 @@ class Kernel:
         into.body.append(self.filled(template, kind, 3, new=name))
         if name:
             self.variables.append(known)
+
+    def pattern(self, into: Block, known: list[tuple[Type | None, str]], kind: Type) -> None:
+        """`kind`: of those that serve several types."""
+        usable = [each for each in known if each[0] in (None, *self.types)]
+        of, template = self.random.choice(usable)
+        self.declares(into, of or kind, template)
 
     def assignment(self, into: Block, to: Variable) -> None:
         if to.type.has_operators and self.random.random() < 0.3:
@@ -344,14 +355,18 @@ class Kernel:
             into.body.append(f"wide_{kind.short}[i * 4 + {part}] = {value};")
 
     def warpwide(self, into: Block) -> None:
-        kind = self.type(lambda t: t.bits >= 32 or t.short == "h")
-        of, template = self.random.choice(WARPWIDE)
-        self.declares(into, of or kind, template)
+        if self.random.random() < 0.25:
+            self.pattern(into, OF_WARPS, self.type(lambda t: t.has_operators and t.bits >= 32))
+        else:
+            self.pattern(into, WARPWIDE, self.type(lambda t: t.bits >= 32 or t.short == "h"))
 
     def phase(self, into: Block, kind: Type) -> None:
         """Shared memory between barriers."""
-        pick = self.random.randrange(5)
+        pick = self.random.randrange(8)
         into.body.append("__syncthreads();")
+        if pick > 4 and kind.has_operators:
+            self.pattern(into, OF_BLOCKS, kind)
+            return
         if pick == 0:
             into.body += ["if (tid < 64) bin[tid] = 0;", "__syncthreads();"]
             into.body.append(self.filled("atomicAdd(&bin[({u}) & 63], {u});", UNSIGNED, 2))
@@ -497,13 +512,18 @@ class Kernel:
 
     def kernel(self) -> None:
         whole = Block(f"__global__ void {self.name}({', '.join(PARAMETERS)})", list(HEAD))
+        block = "(blockIdx.y * gridDim.x + blockIdx.x)" if self.has_rows_of_blocks else "blockIdx.x"
+        whole.body.append(f"const int i = {block} * threads + tid;")
         self.may_return = not self.is_whole
         if not self.is_whole and self.random.random() < 0.5:
             whole.body.append("if (i >= count) return;")
         if self.tile:
+            value = self.constant(self.tile)
             whole.body += [
-                f"__shared__ {self.tile.name} tile[256];",
+                f"__shared__ {self.tile.name} tile[256], grid[2][16][17];",
                 "__shared__ unsigned bin[64];",
+                f"for (int s = tid; s < 256; s += threads) tile[s] = {value};",
+                f"for (int s = tid; s < 544; s += threads) (&grid[0][0][0])[s] = {value};",
             ]
         if self.spot:
             value = self.constant(self.spot)

@@ -19,10 +19,12 @@ SHAPES = [
     "32, 4, 1",
     "4, 4, 8",
     "128, 1, 1",
+    "32, 8, 1",
     "40, 1, 1",
     "24, 4, 1",
+    "1, 1, 1",
 ]
-WHOLE_SHAPES = 6
+WHOLE_SHAPES = 7
 
 HEAD = """// Written by tools/random-kernels.
 #include <cuda_bf16.h>
@@ -34,6 +36,15 @@ HEAD = """// Written by tools/random-kernels.
 #include <cstring>
 #include <type_traits>
 #include <vector>
+
+struct Point {
+  float x, y, z;
+  int w;
+};
+struct Shape {
+  int rows, columns;
+  float scale;
+};
 """
 
 # {arrays} are declared, reset and printed by lines of their own.
@@ -118,7 +129,12 @@ def program_text(kernels: Iterable[Kernel]) -> str:
     kernels = list(kernels)
     known = arrays()
     changed = [name for _, name, _, is_changed in known if is_changed]
-    lines = [HEAD, *(kernel.text() for kernel in kernels), SUPPORT]
+    fixed = [f"{k * 37 % 64 / 8 - 2}f" for k in range(64)]
+    lines = [HEAD, f"__constant__ float fixed_f[64] = {{{', '.join(fixed)}}};"]
+    lines += [
+        f"__constant__ int fixed_i[64] = {{{', '.join(str(k * k - 99) for k in range(64))}}};"
+    ]
+    lines += [*(kernel.text() for kernel in kernels), SUPPORT]
     lines += ["int main(int, char** words) {"]
     lines += ["  const bool nans = std::atoi(words[1]) != 0;"]
     lines += ["  const int blocks = std::atoi(words[2]), launches = std::atoi(words[3]);"]
@@ -134,8 +150,9 @@ def program_text(kernels: Iterable[Kernel]) -> str:
         lines += [f"  for (int s = 0; s < {shapes}; ++s) {{"]
         lines += ["    const int threads = shapes[s].x * shapes[s].y * shapes[s].z;"]
         lines += ["    reset();", "    for (int l = 0; l < launches; ++l)"]
-        lines += [f"      {kernel.name}<<<blocks, shapes[s]>>>({given}, counts[(s + l * 3) % 8],"]
-        lines += ["          blocks * threads - 5, 0.75f);"]
+        grid = "dim3((blocks + 1) / 2, 2)" if kernel.has_rows_of_blocks else "blocks"
+        lines += [f"      {kernel.name}<<<{grid}, shapes[s]>>>({given}, counts[(s + l * 3) % 8],"]
+        lines += ["          blocks * threads - 5, 0.75f, Shape{7 + s, 21 + l, 1.25f});"]
         lines += ["    check(cudaDeviceSynchronize());"]
         lines += [f'    std::printf("{kernel.name} %d", s);', "    print();", "  }"]
     return "\n".join([*lines, "}", ""])
