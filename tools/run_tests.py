@@ -41,10 +41,12 @@ def ctest(preset: str, junit: Path, *options: str, jobs: str = JOBS) -> list[str
     ]
 
 
-def pytest(junit: Path, *paths: str) -> list[str]:
+def pytest(junit: Path, folder: str) -> list[str]:
     python = os.environ["KILN_PYTHON"]
-    # By file: what a file builds once for its tests is built once.
-    parallel = ["-n", JOBS, "--dist", "loadfile"] if (XDIST / "xdist").is_dir() else []
+    # By file: what a file builds once for its tests is built once. The kernels' tests share one
+    # library and torch: two processes take half as much processor time again, and as long.
+    use_processes = (XDIST / "xdist").is_dir() and folder != "tests/kernels"
+    parallel = ["-n", JOBS, "--dist", "loadfile"] if use_processes else []
     return [
         python,
         "-m",
@@ -58,7 +60,7 @@ def pytest(junit: Path, *paths: str) -> list[str]:
         "no:cacheprovider",
         f"--junitxml={junit}",
         *parallel,
-        *paths,
+        folder,
     ]
 
 
