@@ -27,9 +27,10 @@ PATTERNS: list[tuple[Type | None, str]] = [
     (
         INT,  # how many rounds until it escapes
         """int {new} = 0;
-        { float x = 0.0f, y = 0.0f; const float {new}_a = {f} * 0.01f, {new}_b = {f} * 0.01f;
-          while ({new} < 30 && x * x + y * y < 4.0f) { const float t = x * x - y * y + {new}_a;
-            y = 2.0f * x * y + {new}_b; x = t; ++{new}; } }""",
+        { float re = 0.0f, im = 0.0f; const float {new}_a = {f} * 0.01f, {new}_b = {f} * 0.01f;
+          while ({new} < 30 && re * re + im * im < 4.0f) {
+            const float t = re * re - im * im + {new}_a;
+            im = 2.0f * re * im + {new}_b; re = t; ++{new}; } }""",
     ),
     (
         FLOAT,  # Newton's method
