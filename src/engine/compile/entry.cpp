@@ -125,6 +125,8 @@ bool Entry::reach(size_t index, uint64_t* words) {
     begin = cached.begin;
     size = cached.end - cached.begin;
   }
+  // Its offsets begin at 0, which passes a check that none() makes.
+  if (is_own(at.space) && size < at.span) return false;
   if (size < at.span || (begin & (at.align - 1)) != 0) {
     if (at.optional) compiled_.seen[index].store(kNotThere, std::memory_order_relaxed);
     return none(at, words);

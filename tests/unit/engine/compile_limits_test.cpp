@@ -113,7 +113,8 @@ TEST(CompiledLoops, GoOnInTheInterpreterWithoutMemory) {
 }
 
 // In a process of its own: a filter stays.
-int status_of_child(int (*run)()) {
+template <class Run>
+int status_of_child(Run run) {
   const pid_t child = fork();
   if (child == 0) _exit(run());
   int status = -1;
@@ -198,6 +199,41 @@ TEST(CompiledLoops, WithMasksReachTheStepLimit) {
   unsetenv("KILN_ENGINE_COMPILE");
   unsetenv("KILN_ENGINE_STEP_LIMIT");
   EXPECT_NE(outcome.text.find("Step limit reached"), std::string::npos) << outcome.text;
+}
+
+// Shared memory has the size of the launch. Code that was made with some of it finds none later,
+// also behind a branch, where memory may lack that no lane accesses.
+TEST(CompiledLoops, FindNoSharedMemoryInALaunchWithoutIt) {
+  for (const char* access : {"st.shared.u32 [%r7], %r3;", "ld.shared.u32 %r4, [%r7];"}) {
+    const std::string text = kernel_text(
+        "u64 q, u32 n",
+        "ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r3, 0;"
+        "mul.lo.u32 %r8, %r1, %r9; and.b32 %r6, %r1, 7; add.u32 %r6, %r6, 20; mov.u32 %r4, 0;\n"
+        "L: add.u32 %r3, %r3, 1; mad.lo.u32 %r8, %r8, 5, %r9; and.b32 %r5, %r8, 8;"
+        "setp.ne.u32 %p1, %r5, 0; @%p1 bra SKIP;\n"
+        "mul.lo.u32 %r7, %r3, %r8; and.b32 %r7, %r7, 252; " +
+            std::string(access) +
+            "\nSKIP: xor.b32 %r4, %r4, %r3; setp.lt.u32 %p2, %r3, %r6; @%p2 bra L;\n"
+            "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3; st.global.u32 [%rd4], %r4;");
+    const auto last_text = [&](const char* compile) {
+      setenv("KILN_ENGINE_COMPILE", compile, 1);
+      Session session(text);
+      std::vector<uint32_t> out(64);
+      uint32_t* to = session.allow(out, "out");
+      for (int i = 0; i < 4; ++i)
+        EXPECT_EQ(session.launch("k", {{2, 1, 1}, {64, 1, 1}, 256}, to, 3u).text, "");
+      const LaunchOutcome last = session.launch("k", {{1, 1, 1}, {64, 1, 1}, 0}, to, 0u);
+      unsetenv("KILN_ENGINE_COMPILE");
+      return last.text.substr(0, last.text.find("Address"));
+    };
+    const std::string wanted = last_text("0");
+    EXPECT_NE(wanted, "");
+    for (const char* compile : {"always", "alone"}) {
+      // In another process: it may end by a signal.
+      EXPECT_EQ(status_of_child([&] { return last_text(compile) == wanted ? 0 : 1; }), 0)
+          << access << ", " << compile;
+    }
+  }
 }
 
 // Code that is for what an index looks like: by ones at first, by twos for long, by ones again.
