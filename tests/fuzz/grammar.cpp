@@ -35,9 +35,12 @@ class BodyWriter {
     std::string body = registers("");
     if (kernel) body += "ld.param.u64 %base, [memory];\n";
     if (!kernel) body += "ld.param.u64 %base, [p0];\n";
-    body += "mov.u32 %small, 0;\n.shared .align 16 .b8 tile[1024];\n";
-    if (!kernel)
-      body = body.substr(0, body.find(".shared"));  // the engine has none in device functions
+    body += "mov.u32 %small, 0;\n";
+    // The engine has none in device functions. Without it, what the launch brings begins at 0.
+    if (kernel && choices_.once_in(2)) {
+      body += ".shared .align 16 .b8 tile[1024];\n";
+      tile_ = "tile";
+    }
     shared_ = kernel;
     body += block(0);
     return body + (kernel ? "" : "st.param.b32 [r0], %b32_0;\n") + "ret;\n";
@@ -103,7 +106,15 @@ class BodyWriter {
   }
 
   std::string statement(uint32_t depth) {
-    switch (choices_.below(16)) {
+    switch (choices_.below(20)) {
+      case 8:
+      case 9:
+        return element();
+      case 16:
+      case 17:
+      case 18:
+      case 19:
+        return depth < knobs_.depth && counting_ < 3 ? counted(depth) : instruction();
       case 10:
       case 11:
         return depth < knobs_.depth ? scope(depth) : instruction();
@@ -121,6 +132,43 @@ class BodyWriter {
       default:
         return instruction();
     }
+  }
+
+  // Its end is known: what is in it runs compiled.
+  std::string counted(uint32_t depth) {
+    const uint32_t rounds = 2 + choices_.below(20);
+    ++counting_;
+    const std::string body = block(depth + 1);
+    --counting_;
+    return "{\n.reg .b32 %round; .reg .pred %more;\nmov.u32 %round, 0;\nROUND:\n" + body +
+           fmt::format("add.u32 %round, %round, 1;\nsetp.lt.u32 %more, %round, {};\n", rounds) +
+           "@%more bra ROUND;\n}\n";
+  }
+
+  // Of an array, where every lane has an index of its own, or some have the same.
+  std::string element() {
+    const Type type = choices_.of(kPooled);
+    const uint32_t bytes = ptx::bytes_of(type);
+    const uint32_t room = shared_ && choices_.once_in(2) ? 1024 : kMemoryBytes;
+    const bool beyond = choices_.once_in(16), loads = choices_.once_in(2);
+    std::string text = fmt::format(
+        "{{\n.reg .b32 %at; .reg .b64 %far;\nand.b32 %at, %b32_{}, 0x{:x};\n"
+        "mul.lo.u32 %at, %at, {};\n",
+        choices_.below(kPool), (beyond ? 2 : 1) * room / bytes - 1, bytes);
+    std::string address = "[%far]";
+    if (room == 1024) {
+      text += fmt::format("mov.u32 %small, {};\nadd.u32 %at, %at, %small;\nmov.u32 %small, 0;\n",
+                          choices_.once_in(2) ? tile_ : "more");
+      address = "[%at]";
+    } else {
+      text += "cvt.u64.u32 %far, %at;\nadd.s64 %far, %base, %far;\n";
+    }
+    if (choices_.once_in(3)) text += fmt::format("@%pred_{} ", choices_.below(3));
+    const std::string where = room == 1024 ? "shared" : "global";
+    const std::string value = pool_name(type, choices_.below(kPool));
+    text += loads ? fmt::format("ld.{}.b{} {}, {};\n", where, 8 * bytes, value, address)
+                  : fmt::format("st.{}.b{} {}, {};\n", where, 8 * bytes, address, value);
+    return text + "}\n";
   }
 
   std::string scope(uint32_t depth) {
@@ -159,9 +207,10 @@ class BodyWriter {
     const bool load = choices_.once_in(2);
     const uint32_t at = 8 * choices_.below(kMemoryBytes / 8 + (choices_.once_in(16) ? 8 : 0));
     const Type type = choices_.of(kPooled);
-    const std::string address = shared_ && choices_.once_in(3) ? fmt::format("[tile+{}]", at % 1024)
-                                                               : fmt::format("[%base+{}]", at);
-    const std::string_view space = address[1] == 't' ? "shared" : "global";
+    const std::string address = shared_ && choices_.once_in(3)
+                                    ? fmt::format("[{}+{}]", at % 3 ? tile_ : "more", at % 1024)
+                                    : fmt::format("[%base+{}]", at);
+    const std::string_view space = address[1] == '%' ? "global" : "shared";
     const std::string value = pool_name(type, choices_.below(kPool));
     const std::string bits = fmt::format("b{}", 8 * ptx::bytes_of(type));
     return load ? fmt::format("ld.{}.{} {}, {};\n", space, bits, value, address)
@@ -255,7 +304,7 @@ class BodyWriter {
   std::string address(const ptx::Operand& o, const ptx::Body& body) {
     std::string base = choices_.once_in(32) ? number() : "%base";
     if (o.base_is_register && ptx::bytes_of(body.registers[o.reg].type) == 4)
-      base = shared_ && choices_.once_in(4) ? "tile" : "%small";
+      base = shared_ && choices_.once_in(4) ? tile_ : "%small";
     if (base[0] != '0') base += fmt::format("+{}", 16 * choices_.below(kMemoryBytes / 32));
     return "[" + base + (o.elements.empty() ? "" : ", " + list(o.elements, body)) + "]";
   }
@@ -280,12 +329,14 @@ class BodyWriter {
   Generated& out_;
   uint32_t left_;
   uint32_t functions_ = 0;
+  uint32_t counting_ = 0;  // loops around
   bool shared_ = false;
+  std::string_view tile_ = "more";  // shared memory that is there in any launch, if there is some
 };
 
 std::string variables(Choices& choices, Generated& out) {
   std::string text;
-  for (uint32_t i = choices.below(3); i > 0; --i) {
+  for (uint32_t i = choices.once_in(4) ? choices.below(3) : 0; i > 0; --i) {
     out.repeatable = false;  // later variables may hold the address of an earlier one
     text += fmt::format(".global .align 8 .b32 v{}[{}] = {{0x{:x}, {{2}}}};\n", i,
                         2 + choices.below(9), choices.of(kNumbers) & 0xffffffff);
@@ -299,8 +350,10 @@ std::string variables(Choices& choices, Generated& out) {
 Generated generate_ptx(Choices& choices, const Recipes& recipes, const Knobs& knobs) {
   Generated out;
   out.repeatable = true;
-  out.text = ".version 9.0\n.target sm_90a\n.address_size 64\n.file 1 \"a.cu\"\n" +
-             variables(choices, out);
+  out.text =
+      ".version 9.0\n.target sm_90a\n.address_size 64\n.file 1 \"a.cu\"\n"
+      ".extern .shared .align 16 .b8 more[];\n" +
+      variables(choices, out);
   const uint32_t functions = choices.below(knobs.functions + 1);
   for (uint32_t i = 0; i < functions; ++i) {
     // A function may call itself and those before it: recursion ends at the engine's limit.

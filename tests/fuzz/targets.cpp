@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/compile/facts.h"
 #include "engine/cudart/launch.h"
 #include "engine/cudart/threads.h"
 #include "engine/decode/image.h"
@@ -20,14 +21,19 @@
 namespace kiln::fuzz {
 namespace {
 
-void set_limits() {
-  setenv("KILN_ENGINE_STEP_LIMIT", "20000", 1);
+// How many steps a warp may take. Compiled code may count fewer: who ends within one of them only
+// compiled ends within the other interpreted too, unless it never would.
+constexpr const char* kSteps = "20000";
+constexpr const char* kManySteps = "4000000";
+
+void set_limits(const char* steps) {
+  setenv("KILN_ENGINE_STEP_LIMIT", steps, 1);
   setenv("KILN_ENGINE_THREADS", "1", 1);
   setenv("KILN_ENGINE_FILL", "zero", 1);  // two runs are compared
 }
 
 struct Ran {
-  uint32_t kernels = 0;
+  uint32_t kernels = 0, compiled = 0;
   std::vector<uint64_t> memory;  // of all kernels, one after the other
   std::vector<int> codes;
 };
@@ -51,10 +57,23 @@ uint32_t threads_for(const std::string& text) {
   return 40;
 }
 
+// What code is made in one launch also runs in others: of blocks of another shape, with less
+// memory.
+struct Setting {
+  uint32_t rows = 1, shared = 1024;
+  size_t words = kMemoryWords;
+};
+constexpr Setting kSettings[] = {{}, {1, 256, kMemoryWords / 2}, {8, 0}};
+
+// Where a kernel that waits for ever is stopped depends on the clock.
+bool was_stopped(int code) {
+  return code == engine::kLaunchTimeout || code == engine::kLaunchFailure;
+}
+
 // `compile`: KILN_ENGINE_COMPILE. What can be compiled is, before the first block, or nothing is.
-Ran run_all(const std::string& text, const char* compile) {
+Ran run_all(const std::string& text, const char* compile, const char* steps = kSteps) {
   using namespace engine;
-  set_limits();
+  set_limits(steps);
   setenv("KILN_ENGINE_COMPILE", compile, 1);
   Ran out;
   Device device(&process_pool);
@@ -66,20 +85,25 @@ Ran run_all(const std::string& text, const char* compile) {
       Kernel kernel(image, std::string(function.name));
       auto program = kernel.program({rows, 0});
       if (!program) continue;
-      uint64_t* memory = kernel_memory();
-      std::vector<uint64_t> parameters(((*program)->parameter_bytes + 7) / 8 + 1,
-                                       reinterpret_cast<uint64_t>(memory));
-      std::vector<void*> arguments(function.parameters.size() + 1, parameters.data());
-      KilnRegion region{memory, kMemoryWords * 8, "memory", 1};
-      KilnEngineLaunch launch{};
-      launch.grid = {2, 1, 1};
-      if (text.find("cluster") != text.npos) launch.cluster = {2, 1, 1};
-      launch.block = {threads_for(text), 1, 1};
-      launch.arguments = arguments.data();
-      launch.regions = &region;
-      launch.region_count = launch.check_memory = 1;
-      out.codes.push_back(launch_kernel(device, kernel, kDefaultSharedBytes, launch, rows).code);
-      out.memory.insert(out.memory.end(), memory, memory + kMemoryWords);
+      for (const Setting& setting : kSettings) {
+        uint64_t* memory = kernel_memory();
+        std::vector<uint64_t> parameters(((*program)->parameter_bytes + 7) / 8 + 1,
+                                         reinterpret_cast<uint64_t>(memory));
+        std::vector<void*> arguments(function.parameters.size() + 1, parameters.data());
+        KilnRegion region{memory, setting.words * 8, "memory", 1};
+        KilnEngineLaunch launch{};
+        launch.grid = {2, 1, 1};
+        if (text.find("cluster") != text.npos) launch.cluster = {2, 1, 1};
+        launch.block = {threads_for(text) / setting.rows, setting.rows, 1};
+        launch.dynamic_shared_bytes = setting.shared;
+        launch.arguments = arguments.data();
+        launch.regions = &region;
+        launch.region_count = launch.check_memory = 1;
+        out.codes.push_back(launch_kernel(device, kernel, kDefaultSharedBytes, launch, rows).code);
+        out.memory.insert(out.memory.end(), memory, memory + kMemoryWords);
+      }
+      const CompiledFacts facts = compiled_facts(**program);
+      out.compiled += facts.entered > facts.missed;
       ++out.kernels;
     }
   }
@@ -91,22 +115,21 @@ const char* how_compiled(const std::string& text) {
   return text.size() % 3 == 0 ? "alone" : "always";
 }
 
-// Where a kernel that waits for ever is stopped depends on the clock.
-bool was_stopped(int code) {
-  return code == engine::kLaunchTimeout || code == engine::kLaunchFailure;
-}
-
 // Empty: both did the same.
 std::string difference(const Ran& a, const Ran& b) {
   if (a.kernels != b.kernels) return fmt::format("{} kernels, then {}", a.kernels, b.kernels);
   for (size_t i = 0; i < a.codes.size(); ++i) {
-    if (a.codes[i] != b.codes[i] && !(was_stopped(a.codes[i]) && was_stopped(b.codes[i])))
+    // Which of the lanes that go apart are first is not determined: neither is whether one faults
+    // before another one has waited for too long, nor what others stored before it.
+    const bool stopped = was_stopped(a.codes[i]) || was_stopped(b.codes[i]);
+    if (a.codes[i] != b.codes[i] && !(stopped && a.codes[i] && b.codes[i]))
       return fmt::format("launch {} ended with {}, then {}", i, a.codes[i], b.codes[i]);
-  }
-  for (size_t i = 0; i < a.memory.size(); ++i) {
-    if (a.memory[i] != b.memory[i] && !was_stopped(a.codes[i / kMemoryWords]))
-      return fmt::format("launch {}, word {}: {:#x}, then {:#x}", i / kMemoryWords,
-                         i % kMemoryWords, a.memory[i], b.memory[i]);
+    if (a.codes[i]) continue;
+    for (size_t word = i * kMemoryWords; word < (i + 1) * kMemoryWords; ++word) {
+      if (a.memory[word] != b.memory[word])
+        return fmt::format("launch {}, word {}: {:#x}, then {:#x}", i, word % kMemoryWords,
+                           a.memory[word], b.memory[word]);
+    }
   }
   return "";
 }
@@ -146,12 +169,16 @@ Tried generated(const uint8_t* data, size_t size, const Recipes& recipes, const 
     if (twice != once)
       stop("what was printed reads as something else", made.text, once + "\n---- again\n" + twice);
   }
-  const Ran first = run_all(made.text, how_compiled(made.text));
+  const char* compile = how_compiled(made.text);
+  const Ran first = run_all(made.text, compile);
   tried.launched = first.kernels;
+  tried.compiled = first.compiled;
   if (!tried.parsed || !made.repeatable) return tried;
   const Ran second = run_all(once, "0");
   tried.compared = true;
-  const std::string differs = difference(first, second);
+  std::string differs = difference(first, second);
+  if (!differs.empty())
+    differs = difference(run_all(made.text, compile, kManySteps), run_all(once, "0", kManySteps));
   if (!differs.empty())
     stop(("compiled as it was written and interpreted as it was printed, it differs: " + differs)
              .c_str(),

@@ -20,6 +20,7 @@ bool ptx(const uint8_t* data, size_t size);
 struct Tried {
   bool parsed = false;
   uint32_t launched = 0;  // kernels
+  uint32_t compiled = 0;  // of these: machine code of them ran
   bool compared = false;
 };
 Tried generated(const uint8_t* data, size_t size, const Recipes& recipes, const Knobs& knobs);
