@@ -186,7 +186,9 @@ LaunchOutcome launch_or_throw(Device& device, Kernel& kernel, uint64_t shared_li
   const bool fill_warps = !rows_are_warps && (dim.x % kWarpSize == 0 || (dim.y == 1 && dim.z == 1));
   const bool narrow = !fill_warps && dim.x <= kWarpSize && std::has_single_bit(dim.x) &&
                       (dim.z == 1 || uint64_t{dim.x} * dim.y % kWarpSize == 0);
-  const Variant variant{for_rows && fill_warps, events, for_rows && narrow};
+  const uint32_t row_lanes = events ? kWarpSize : dim.x;  // watched, no machine code is made
+  const Variant variant{for_rows && fill_warps, events,
+                        static_cast<uint8_t>(for_rows && narrow ? row_lanes : 0)};
   auto decoded = kernel.program(variant);
   if (!decoded) return {kNotSupported, format(decoded.error()), false};
   const Program& program = **decoded;

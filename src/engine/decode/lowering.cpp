@@ -50,7 +50,7 @@ Lowering::Lowering(Image& image, const ptx::Module& module, const ptx::Function&
   program_.module = &module;
   program_.function = &function;
   program_.frame_bytes = kScratchBytes;
-  program_.narrow_rows = variant.narrow_rows;
+  program_.narrow_rows = variant.narrow_rows();
 }
 
 uint32_t Lowering::allocate(uint32_t bytes, uint32_t align) {

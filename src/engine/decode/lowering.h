@@ -137,7 +137,7 @@ class Lowering {
   const ptx::Body& body() const { return body_; }
   bool is_kernel() const { return function_.is_entry; }
   // Some values are stored as base and step (affine.h).
-  bool keeps_steps() const { return variant_.rows_fill_warps || variant_.narrow_rows; }
+  bool keeps_steps() const { return variant_.rows_fill_warps || variant_.narrow_rows(); }
   // Special registers that are stored as base and step, and those that the lanes of a warp then
   // share.
   bool special_in_steps(Special special) const;

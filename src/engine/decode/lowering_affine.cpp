@@ -7,7 +7,7 @@ namespace kiln::engine {
 
 bool Lowering::special_in_steps(Special special) const {
   return keeps_steps() && (special == Special::TidX || special == Special::LaneId ||
-                           (variant_.narrow_rows && special == Special::TidY));
+                           (variant_.narrow_rows() && special == Special::TidY));
 }
 
 bool Lowering::special_shared(Special special) const {
@@ -54,7 +54,7 @@ void Lowering::materialize_after(uint32_t header, uint32_t defined_at) {
     prologue_.push_back(op);
   } else {
     op.site = program_.ops[defined_at].site;
-    op.x = static_cast<uint8_t>(affine_bytes(program_.ops[defined_at], variant_.narrow_rows));
+    op.x = static_cast<uint8_t>(affine_bytes(program_.ops[defined_at], variant_.narrow_rows()));
     after_.emplace(defined_at, op);
   }
 }
@@ -110,7 +110,7 @@ bool Lowering::emit_affine(AffineKind kind, uint32_t operand_bytes, uint32_t res
   how.on_lanes.a = lane_sources[0].offset;
   how.on_lanes.b = lane_sources[1].offset;
   how.on_lanes.c = lane_sources[2].offset;
-  Op& op = emit(affine_handler(kind, operand_bytes, variant_.narrow_rows));
+  Op& op = emit(affine_handler(kind, operand_bytes, variant_.narrow_rows()));
   op.d = p.offset;
   op.effect = Effect::Scalar;
   op.data = own(how);

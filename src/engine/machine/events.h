@@ -39,7 +39,7 @@ enum EventBit : uint32_t {
 constexpr uint32_t kDecodedEvents = kAccessEvents | kInstructionEvents | kValueEvents |
                                     kSyncEvents | kControlEvents | kStretchEvents |
                                     kVariableEvents | kGroupedAccesses;
-static_assert(kDecodedEvents < Variant::kCount / 4);
+static_assert(kDecodedEvents < Variant::kCount / Variant::kPlain);
 
 // Lanes of a warp, at an instruction. `program->sites[site]` is its source line.
 struct Actor {

@@ -8,6 +8,7 @@
 // width. A predicate is a 32-bit mask.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -126,13 +127,17 @@ struct Variant {
   // only with blocks for which this holds.
   bool rows_fill_warps = false;
   uint8_t events = 0;  // bits of kDecodedEvents (machine/events.h): events that the Ops deliver
-  // A warp consists of whole rows of 1, 2, 4, 8, 16 or 32 threads, all with the same %tid.z.
-  bool narrow_rows = false;
+  // A warp consists of whole rows of 1, 2, 4, 8, 16 or 32 threads, all with the same %tid.z. 0: it
+  // does not. The Ops are the same for all lengths, but machine code is for one of them.
+  uint8_t row_lanes = 0;
 
-  static constexpr size_t kCount = 1024;
-  static constexpr size_t kPlain = 4;  // variants without events come first
+  bool narrow_rows() const { return row_lanes != 0; }
+
+  static constexpr size_t kCount = 2048;
+  static constexpr size_t kPlain = 8;  // variants without events come first
   size_t index() const {
-    return size_t{events} << 2 | (narrow_rows ? 2u : 0u) | (rows_fill_warps ? 1u : 0u);
+    const auto rows = static_cast<size_t>(std::bit_width(row_lanes));
+    return size_t{events} << 3 | (rows_fill_warps ? 7u : rows);
   }
 };
 

@@ -260,8 +260,8 @@ TEST(CompiledVersions, ComeBack) {
     for (uint32_t i = 0; i < times; ++i)
       EXPECT_EQ(session.launch("k", {{1, 1, 1}, {64, 1, 1}}, from, to, by).text, "");
     uint32_t all = 0;
-    for (const bool rows : {true, false}) {
-      if (auto program = session.image.kernel("k", {rows, 0, !rows}))
+    for (const Variant& variant : {Variant{}, Variant{.rows_fill_warps = true}}) {
+      if (auto program = session.image.kernel("k", variant))
         all += compiled_facts(**program).missed;
     }
     return all;

@@ -432,5 +432,43 @@ TEST(CompiledValues, BlocksGoOnAsTheNext) {
   }
 }
 
+// Machine code is for rows of one length. A kernel that is launched in blocks of many shapes has
+// code of its own for each, instead of three versions for all.
+TEST(CompiledVersions, AreThereForRowsOfEveryLength) {
+  if (!compiles()) GTEST_SKIP();
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n];"
+      "mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %tid.y;"
+      "mad.lo.u32 %r1, %r3, %r2, %r1; mad.lo.u32 %r5, %r4, %r9, %r1; mul.wide.u32 %rd3, %r5, 4;"
+      "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; setp.lt.u32 %p1, %r1, 2;"
+      "@%p1 bra END; ld.global.u32 %r6, [%rd4+-8]; ld.global.u32 %r7, [%rd4+4];"
+      "mad.lo.u32 %r6, %r6, 33, %r7; st.global.u32 [%rd5], %r6;\nEND:");
+  constexpr uint32_t kColumns = 512;
+  std::vector<uint32_t> in = numbers(3), out(size_t{kColumns} * 32), wanted(out.size());
+  for (uint32_t y = 0; y < 4; ++y) {
+    for (uint32_t at = y * kColumns + 2; at < (y + 1) * kColumns; ++at)
+      wanted[at] = in[at - 2] * 33 + in[at + 1];
+  }
+  setenv("KILN_ENGINE_COMPILE", "always", 1);
+  Session session(text);
+  const uint32_t* from = session.allow(in, "in", false);
+  uint32_t* to = session.allow(out, "out");
+  for (const uint32_t columns : {32u, 16u, 8u, 4u, 32u, 8u}) {
+    std::fill(out.begin(), out.end(), 0);
+    const Shape3 shape{{kColumns / columns, 1, 1}, {columns, 4, 1}};
+    for (int i = 0; i < 20; ++i)
+      EXPECT_EQ(session.launch("k", shape, from, to, kColumns).text, "");
+    EXPECT_EQ(out, wanted) << columns;
+    const Variant variant{.row_lanes = static_cast<uint8_t>(columns)};
+    const CompiledFacts facts = compiled_facts(**session.image.kernel("k", variant));
+    if (columns >= 8) {
+      EXPECT_GT(facts.entered, facts.missed) << columns;
+    }
+    EXPECT_LT(facts.missed * 4, facts.entered + 40) << columns;
+  }
+  unsetenv("KILN_ENGINE_COMPILE");
+}
+
 }  // namespace
 }  // namespace kiln::engine

@@ -162,7 +162,7 @@ bool set_object(Lowering& l, Op* op, const ptx::Operand& operand) {
   ptx::Space space = shared ? ptx::Space::Shared : ptx::Space::Generic;
   if (!l.address(operand, &base, &base_bytes, &op->imm, &space)) return false;
   op->a = base.offset;
-  op->x = address_flags(base.uniform, base.affine, l.variant().narrow_rows, base_bytes);
+  op->x = address_flags(base.uniform, base.affine, l.variant().narrow_rows(), base_bytes);
   op->z = static_cast<uint8_t>(space);
   return true;
 }

@@ -177,7 +177,7 @@ bool emit_compare_affine(Lowering& l, const ptx::Operand& a_operand, const ptx::
     using T = decltype(t);
     if constexpr (Integer<T> && sizeof(T) >= 4) {
       std::string_view name = plain_name(l.ins().modifiers[0]);
-      Handler handler = compare_affine_named<T>(name, how.a.affine, l.variant().narrow_rows);
+      Handler handler = compare_affine_named<T>(name, how.a.affine, l.variant().narrow_rows());
       if (!handler) return false;
       how.on_lanes.run = compare_named<T>(name, false, a, b);
       how.on_lanes.a = a.offset;

@@ -94,7 +94,7 @@ bool lower_rows(Lowering& l, const ptx::Operand& registers, const ptx::Operand& 
   Op& op = l.emit(load ? &run_matrix_load : &run_matrix_store);
   op.a = base.offset;
   op.imm = offset;
-  op.x = address_flags(base.uniform, base.affine, l.variant().narrow_rows, base_bytes);
+  op.x = address_flags(base.uniform, base.affine, l.variant().narrow_rows(), base_bytes);
   op.z = static_cast<uint8_t>(space);
   op.data = l.own(how);
   return true;

@@ -201,7 +201,7 @@ bool lower_atomic(Lowering& l, bool returns) {
                                      : ptx::Space::Generic;
   if (!l.address(operands[first], &base, &base_bytes, &prepared.imm, &space)) return false;
   prepared.a = base.offset;
-  prepared.x = address_flags(base.uniform, base.affine, l.variant().narrow_rows, base_bytes);
+  prepared.x = address_flags(base.uniform, base.affine, l.variant().narrow_rows(), base_bytes);
   prepared.z = static_cast<uint8_t>(space);
   prepared.y = returns && operands[0].kind != ptx::OperandKind::Sink;
   Dest d;
@@ -379,13 +379,13 @@ bool copy_async(Lowering& l) {
   ptx::Space shared = ptx::Space::Shared, global = ptx::Space::Global;
   if (!l.address(operands[0], &to, &to_bytes, &how.to_offset, &shared)) return false;
   how.to_base = to.offset;
-  how.to_flags = address_flags(to.uniform, to.affine, l.variant().narrow_rows, to_bytes);
+  how.to_flags = address_flags(to.uniform, to.affine, l.variant().narrow_rows(), to_bytes);
   int64_t from_offset = 0;
   if (!l.address(operands[1], &from, &from_bytes, &from_offset, &global)) return false;
   Op& op = l.emit(&run_copy_async);
   op.a = from.offset;
   op.imm = from_offset;
-  op.x = address_flags(from.uniform, from.affine, l.variant().narrow_rows, from_bytes);
+  op.x = address_flags(from.uniform, from.affine, l.variant().narrow_rows(), from_bytes);
   op.z = static_cast<uint8_t>(ptx::Space::Global);
   op.data = l.own(how);
   return true;

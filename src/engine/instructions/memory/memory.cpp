@@ -256,7 +256,7 @@ bool set_address(Lowering& l, Op* op, const ptx::Operand& operand, ptx::Space sp
   uint32_t base_bytes = 8;
   if (!l.address(operand, &base, &base_bytes, &op->imm, &space)) return false;
   op->a = base.offset;
-  op->x = address_flags(base.uniform, base.affine, l.variant().narrow_rows, base_bytes);
+  op->x = address_flags(base.uniform, base.affine, l.variant().narrow_rows(), base_bytes);
   op->z = static_cast<uint8_t>(space);
   return true;
 }

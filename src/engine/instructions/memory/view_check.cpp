@@ -93,7 +93,7 @@ bool keep(Lowering& l, const ptx::Operand& operand, uint32_t* offset, uint8_t* k
   Source source;
   if (l.affine_term(operand, ptx::Type::s64, &term, &source)) {
     *offset = term.offset;
-    *kept = !term.affine ? kScalar : l.variant().narrow_rows ? kRowSteps : kSteps;
+    *kept = !term.affine ? kScalar : l.variant().narrow_rows() ? kRowSteps : kSteps;
     return true;
   }
   if (!l.source(operand, ptx::Type::s64, &source)) return false;
