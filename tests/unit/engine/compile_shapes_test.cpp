@@ -457,8 +457,7 @@ TEST(CompiledVersions, AreThereForRowsOfEveryLength) {
   for (const uint32_t columns : {32u, 16u, 8u, 4u, 32u, 8u}) {
     std::fill(out.begin(), out.end(), 0);
     const Shape3 shape{{kColumns / columns, 1, 1}, {columns, 4, 1}};
-    for (int i = 0; i < 20; ++i)
-      EXPECT_EQ(session.launch("k", shape, from, to, kColumns).text, "");
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(session.launch("k", shape, from, to, kColumns).text, "");
     EXPECT_EQ(out, wanted) << columns;
     const Variant variant{.row_lanes = static_cast<uint8_t>(columns)};
     const CompiledFacts facts = compiled_facts(**session.image.kernel("k", variant));
