@@ -20,8 +20,7 @@ void look_at_balance(Stretch& stretch, Compiled& compiled, uint32_t count, const
   // A test that requests compiled code from the first block on always gets it.
   if (warp.block->grid->settings.compile_after == 0) return;
   // Where lanes seldom diverge, code that exits at a disagreement saves more.
-  if (&compiled == &stretch.apart_all &&
-      mean < stretch.versions[stretch.favoured.load(std::memory_order_relaxed)].mean.load()) {
+  if (&compiled == &stretch.apart_all && mean < stretch.first().mean.load()) {
     stretch.stays_together.store(true, std::memory_order_relaxed);
     stretch.goes_apart.store(false, std::memory_order_relaxed);
   }
@@ -35,8 +34,8 @@ void look_at_balance(Stretch& stretch, Compiled& compiled, uint32_t count, const
   const auto is_ready = [](const Compiled& each) {
     return each.state.load(std::memory_order_acquire) == Compiled::State::Ready;
   };
-  if (stretch.goes_apart.load(std::memory_order_relaxed) || is_ready(stretch.versions[0]) ||
-      is_ready(stretch.versions[1]) || is_ready(stretch.versions[2]))
+  if (stretch.goes_apart.load(std::memory_order_relaxed) || is_ready(stretch.first()) ||
+      std::any_of(std::begin(stretch.versions), std::end(stretch.versions), is_ready))
     return;
   stretch.left_out.store(compiled.rest.exchange(0), std::memory_order_relaxed);
 }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "engine/compile/alone.h"
@@ -61,6 +62,22 @@ struct Compiled {
   std::vector<StandInSlot> stand_ins;
 };
 
+// Code like the first version, for a later launch in which that did not hold: of an image of
+// another width, say.
+struct LaterVersion {
+  Compiled code;
+  LaterVersion* next = nullptr;
+};
+
+// How do the first version and those like it do in this launch?
+struct LaunchFacts {
+  std::atomic<uint64_t> epoch{0};        // Grid::epoch
+  std::atomic<uint64_t> hits_before{0};  // in all launches before
+  std::atomic<uint32_t> misses{0}, made{0};
+  std::atomic<bool> holds{false};       // one of them does
+  std::atomic<uint32_t> misses_all{0};  // in this launch and those before, since one held
+};
+
 // Values that shrink in each iteration end as subnormal ones. If these are slow, code that
 // computes f32 in f64 may be ten times as fast; otherwise it is slower. So both are timed once the
 // CPU has reported subnormal values.
@@ -88,7 +105,11 @@ struct Stretch {
   // For whole warps. Values have the pattern of the first warp, or that of a later warp for which
   // the first pattern fails, or any pattern.
   Compiled versions[3];
-  std::atomic<uint8_t> favoured{0};  // index of the version to try first
+  std::atomic<Compiled*> favoured{versions};  // the version to try first
+  std::atomic<LaterVersion*> later{nullptr};  // a list that only grows
+  std::atomic<uint32_t> later_count{0};
+  std::atomic<bool> second_is_like_first{false};  // its plan would be the same
+  LaunchFacts launch;
   // For the favoured version: misses that later entries have not made up for, and
   // Compiled::entered at the last miss.
   std::atomic<uint32_t> misses{0}, entered_at_miss{0};
@@ -125,6 +146,18 @@ struct Stretch {
     for (Compiled* each :
          {&versions[0], &versions[1], &versions[2], &some, &stood_in, &apart_all, &apart})
       each->taken.by_double = true;
+  }
+  ~Stretch() {
+    for (LaterVersion* each = later.load(); each;) delete std::exchange(each, each->next);
+  }
+  Compiled& first() { return *favoured.load(std::memory_order_relaxed); }
+  // Does it assume as much as the first version? It is as fast, then.
+  bool is_like_first(const Compiled& code) const {
+    return code.taken.steps_hold ||
+           (&code == &versions[1] && second_is_like_first.load(std::memory_order_relaxed));
+  }
+  bool is_later(const Compiled& code) const {
+    return &code < std::begin(versions) || &code >= std::end(versions);
   }
 };
 

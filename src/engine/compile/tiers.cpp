@@ -139,6 +139,10 @@ CompiledFacts Tiers::facts() const {
     };
     const auto add_all = [&](const Stretch& of) {
       for (const Compiled& each : of.versions) add(each);
+      for (const LaterVersion* each = of.later.load(); each; each = each->next) {
+        add(each->code);
+        out.later += each->code.code_bytes.load() != 0;
+      }
       for (const Compiled* each : {&of.some, &of.stood_in, &of.apart_all, &of.apart}) {
         add(*each);
         out.masked += each->entered.load() - each->missed.load();
@@ -198,15 +202,19 @@ std::optional<Plan> plan_for(const Stretch& stretch, Compiled& compiled, Warp& w
 // Does the same code exist already? Its assumptions have failed, and would fail again.
 bool is_made(const Stretch& stretch, const Compiled& compiled) {
   if (compiled.stands_in) return false;
-  return std::any_of(std::begin(stretch.versions), std::end(stretch.versions),
-                     [&](const Compiled& other) {
-                       // The plan of another thread's code may be read only after it has been
-                       // made.
-                       const Compiled::State state = other.state.load(std::memory_order_acquire);
-                       return &other != &compiled &&
-                              (state == Compiled::State::Ready || state == Compiled::State::Off) &&
-                              other.plan == compiled.plan;
-                     });
+  const bool is_later = stretch.is_later(compiled);
+  const auto is_same = [&](const Compiled& other) {
+    // The plan of another thread's code may be read only after it has been made.
+    const Compiled::State state = other.state.load(std::memory_order_acquire);
+    // In another launch, code that was turned off may be what is missing.
+    const bool is_off = state == Compiled::State::Off && !(is_later && other.code_bytes.load());
+    return &other != &compiled && (state == Compiled::State::Ready || is_off) &&
+           other.plan == compiled.plan;
+  };
+  for (const LaterVersion* each = stretch.later.load(); each; each = each->next) {
+    if (is_same(each->code)) return true;
+  }
+  return std::any_of(std::begin(stretch.versions), std::end(stretch.versions), is_same);
 }
 
 // Memory for the lists of one compilation.

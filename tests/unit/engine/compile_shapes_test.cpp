@@ -469,5 +469,53 @@ TEST(CompiledVersions, AreThereForRowsOfEveryLength) {
   unsetenv("KILN_ENGINE_COMPILE");
 }
 
+// Code is for the steps that values have, as by the width of an image. A kernel that is launched
+// for images of many widths has code for each, once.
+TEST(CompiledVersions, AreThereForLaterLaunches) {
+  if (!compiles()) GTEST_SKIP();
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n];"
+      "mov.u32 %r1, %tid.x; mov.u32 %r3, %ctaid.x; mad.lo.u32 %r1, %r3, 16, %r1;"
+      "mov.u32 %r2, %tid.y; mov.u32 %r4, %ctaid.y; mad.lo.u32 %r2, %r4, 16, %r2;"
+      "setp.ge.u32 %p1, %r1, %r9; @%p1 bra END; mad.lo.u32 %r5, %r2, %r9, %r1;"
+      "mul.wide.u32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;"
+      "ld.global.u32 %r6, [%rd4]; ld.global.u32 %r7, [%rd4+4]; mad.lo.u32 %r6, %r6, 33, %r7;"
+      "xor.b32 %r6, %r6, %r2; st.global.u32 [%rd5], %r6;\nEND:");
+  constexpr uint32_t kRows = 64, kWidths[] = {100, 64, 128, 80, 36, 112};
+  const std::vector<uint32_t> in = numbers(4);
+  std::vector<uint32_t> out(size_t{kRows} * 128);
+  setenv("KILN_ENGINE_COMPILE", "always", 1);
+  setenv("KILN_ENGINE_THREADS", "1", 1);
+  Session session(text);
+  std::vector<uint32_t> given = in;
+  const uint32_t* from = session.allow(given, "in", false);
+  uint32_t* to = session.allow(out, "out");
+  const auto launch_all = [&] {
+    for (const uint32_t width : kWidths) {
+      std::fill(out.begin(), out.end(), 0);
+      const Shape3 shape{{(width + 15) / 16, kRows / 16, 1}, {16, 16, 1}};
+      for (int i = 0; i < 6; ++i) {
+        EXPECT_EQ(session.launch("k", shape, from, to, width).text, "");
+      }
+      std::vector<uint32_t> wanted(out.size());
+      for (uint32_t at = 0; at < width * kRows; ++at)
+        wanted[at] = (in[at] * 33 + in[at + 1]) ^ (at / width);
+      EXPECT_EQ(out, wanted) << width;
+    }
+    return compiled_facts(**session.image.kernel("k", {.row_lanes = 16}));
+  };
+  const CompiledFacts first = launch_all();
+  EXPECT_GE(first.later, 2u);
+  launch_all();
+  const CompiledFacts before = launch_all(), after = launch_all();
+  unsetenv("KILN_ENGINE_THREADS");
+  unsetenv("KILN_ENGINE_COMPILE");
+  EXPECT_EQ(after.later, before.later);
+  EXPECT_EQ(after.compiling_ns, before.compiling_ns);
+  // All widths at the third and the fourth time.
+  EXPECT_LT((after.missed - before.missed) * 4, after.entered - before.entered);
+}
+
 }  // namespace
 }  // namespace kiln::engine
