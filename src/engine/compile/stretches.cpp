@@ -6,7 +6,6 @@
 #include <cstring>
 #include <ctime>
 #include <limits>
-#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,24 +13,19 @@
 #include "engine/compile/balance.h"
 #include "engine/compile/entry.h"
 #include "engine/compile/subnormals.h"
+#include "engine/compile/versions.h"
 #include "engine/decode/control.h"
 #include "engine/machine/advance.h"
 
 namespace kiln::engine {
 namespace {
 
-// Code is turned off if it has more misses than this and they are three quarters of its entries.
-// Without a loop a miss costs little, and warps at the border of an image follow each other.
-constexpr uint32_t kMissesAllowed = 16, kMissesWithoutLoops = 256;
+// Code is turned off if it has more misses than this (or kMissesAllowed) and they are three
+// quarters of its entries. Without a loop a miss costs little, and warps at the border of an image
+// follow each other.
+constexpr uint32_t kMissesWithoutLoops = 256;
 // Misses before another version is made too.
 constexpr uint32_t kMissesBefore = 4;
-// If all patterns miss as often, and none holds, code for another one is made. The number is odd:
-// each time by another warp of a block.
-constexpr uint32_t kMissesOfAll = 37;
-// How often one launch may make it, because the warp may not be like the others; and all launches.
-constexpr uint32_t kMostOfLaunch = 3, kMostLater = 16;
-// Of code that holds for fewer warps, by chance, so much is enough.
-constexpr uint32_t kFewHits = 3, kMostUseless = 3;
 // Disagreements are rare if fewer than one entry in this many has one.
 constexpr uint32_t kSeldom = 8;
 
@@ -219,7 +213,8 @@ const Op* enter(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   return left_by(stretch, compiled, exit, warp, entry.left, entry.ran);
 }
 
-// Compiles the code if nobody has. Null: the interpreter or other code has to continue.
+}  // namespace
+
 const Op* try_code(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done) {
   Compiled::State state = compiled.state.load(std::memory_order_acquire);
   if (state == Compiled::State::New &&
@@ -230,6 +225,8 @@ const Op* try_code(Stretch& stretch, Compiled& compiled, Warp& warp, bool* done)
   if (state == Compiled::State::Resting) rest(compiled);
   return nullptr;
 }
+
+namespace {
 
 // Is a part of the warp inside the phase? It would be left behind.
 bool others_are_inside(const Stretch& stretch, const Warp& warp) {
@@ -292,10 +289,6 @@ const Op* enter_apart(Stretch& stretch, Warp& warp, bool* done) {
   return try_code(stretch, stretch.apart, warp, done);
 }
 
-bool is_off(const Compiled& compiled) {
-  return compiled.state.load(std::memory_order_acquire) == Compiled::State::Off;
-}
-
 // Some lanes are elsewhere.
 const Op* run_for_some(Stretch& stretch, Warp& warp, bool* done) {
   // Should the search end with this kind of code? The first kind that exists is used.
@@ -318,119 +311,6 @@ const Op* run_for_some(Stretch& stretch, Warp& warp, bool* done) {
   }
   stretch.none_for_some.store(true, std::memory_order_relaxed);
   return nullptr;
-}
-
-uint64_t hits_of(const Compiled& compiled) {
-  return uint64_t{compiled.entered.load(std::memory_order_relaxed)} -
-         compiled.missed.load(std::memory_order_relaxed);
-}
-
-// Of the first version, and those like it.
-uint64_t hits_of(const Stretch& stretch) {
-  uint64_t hits = hits_of(stretch.versions[0]);
-  if (stretch.is_like_first(stretch.versions[1])) hits += hits_of(stretch.versions[1]);
-  for (const LaterVersion* each = stretch.later.load(); each; each = each->next)
-    hits += hits_of(each->code);
-  return hits;
-}
-
-bool may_make_later(const Stretch& stretch) {
-  return stretch.launch.made.load(std::memory_order_relaxed) < kMostOfLaunch &&
-         stretch.later_count.load(std::memory_order_relaxed) < kMostLater;
-}
-
-void begin_launch(Stretch& stretch, uint64_t epoch) {
-  LaunchFacts& launch = stretch.launch;
-  launch.hits_before.store(hits_of(stretch), std::memory_order_relaxed);
-  launch.misses.store(0, std::memory_order_relaxed);
-  launch.made.store(0, std::memory_order_relaxed);
-  launch.holds.store(false, std::memory_order_relaxed);
-  launch.epoch.store(epoch, std::memory_order_relaxed);
-}
-
-// Null: there is no memory for it, or several have been of no use.
-LaterVersion* add_later(Stretch& stretch) {
-  stretch.launch.made.fetch_add(1, std::memory_order_relaxed);
-  uint32_t useless = 0;
-  for (const LaterVersion* each = stretch.later.load(); each; each = each->next)
-    useless += hits_of(each->code) < kFewHits;
-  if (useless >= kMostUseless) stretch.later_count.store(kMostLater, std::memory_order_relaxed);
-  if (stretch.later_count.fetch_add(1, std::memory_order_relaxed) >= kMostLater) return nullptr;
-  auto* made = new (std::nothrow) LaterVersion;
-  if (!made) return nullptr;
-  made->code.taken = stretch.versions[0].taken;
-  made->next = stretch.later.load();
-  while (!stretch.later.compare_exchange_weak(made->next, made)) {
-  }
-  return made;
-}
-
-// The first version has failed for this warp. If it does for the whole launch, though it held in
-// earlier ones, other code like it is looked for, or made.
-[[gnu::cold, gnu::noinline]] const Op* run_later(Stretch& stretch, Warp& warp, bool* done) {
-  LaunchFacts& launch = stretch.launch;
-  const uint64_t epoch = warp.block->grid->epoch;
-  if (launch.epoch.load(std::memory_order_relaxed) != epoch) begin_launch(stretch, epoch);
-  const uint64_t before = launch.hits_before.load(std::memory_order_relaxed);
-  if (before == 0 || launch.holds.load(std::memory_order_relaxed)) return nullptr;
-  // Not if one holds for a few warps by chance.
-  if (hits_of(stretch) > before + 1 + launch.misses.load(std::memory_order_relaxed) / 16) {
-    launch.holds.store(true, std::memory_order_relaxed);
-    launch.misses_all.store(0, std::memory_order_relaxed);
-    return nullptr;
-  }
-  const auto runs = [&](Compiled& code, const Op** next) {
-    *next = try_code(stretch, code, warp, done);
-    if (*done) stretch.favoured.store(&code, std::memory_order_relaxed);
-    return *done;
-  };
-  const Op* next = nullptr;
-  for (Compiled* each : {&stretch.versions[0], &stretch.versions[1]}) {
-    if (&stretch.first() != each && stretch.is_like_first(*each) && runs(*each, &next)) return next;
-  }
-  for (LaterVersion* each = stretch.later.load(); each; each = each->next) {
-    if (runs(each->code, &next)) return next;
-  }
-  launch.misses.fetch_add(1, std::memory_order_relaxed);
-  const uint32_t misses = launch.misses_all.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (misses % kMissesOfAll != 0 || !may_make_later(stretch)) return nullptr;
-  LaterVersion* made = add_later(stretch);
-  if (!made || runs(made->code, &next)) return next;
-  const Compiled& second = stretch.versions[1];
-  if (is_off(made->code) &&
-      second.state.load(std::memory_order_acquire) == Compiled::State::Ready &&
-      made->code.plan == second.plan)
-    stretch.second_is_like_first.store(true, std::memory_order_relaxed);
-  return nullptr;
-}
-
-// Values that have a pattern in the first warp by chance, such as zeros, do not have it in most
-// others. The version of those comes first from then on, once no other like the first can be made.
-void note_success(Stretch& stretch, Compiled& by) {
-  const Compiled& first = stretch.first();
-  const uint32_t missed = first.missed.load(std::memory_order_relaxed);
-  if (stretch.is_later(first) || stretch.is_later(by) || &by <= &first ||
-      !by.own.load(std::memory_order_relaxed) || missed <= kMissesAllowed ||
-      missed < first.entered.load(std::memory_order_relaxed) / 2)
-    return;
-  const bool holds = stretch.launch.holds.load(std::memory_order_relaxed);
-  if (!holds && !stretch.is_like_first(by) && stretch.launch.hits_before.load() &&
-      may_make_later(stretch))
-    return;
-  stretch.favoured.store(&by, std::memory_order_relaxed);
-}
-
-// The favoured version missed. If it misses more often than not, because later launches have other
-// values, all versions are tried again, from the first.
-[[gnu::cold, gnu::noinline]] void note_disfavour(Stretch& stretch, const Compiled& favoured) {
-  if (stretch.is_later(favoured)) return;  // run_later() does
-  const uint32_t entered = favoured.entered.load(std::memory_order_relaxed);
-  const uint32_t before = stretch.entered_at_miss.exchange(entered, std::memory_order_relaxed);
-  const uint32_t held = entered - before - 1, misses = stretch.misses.load();
-  const uint32_t more = misses - std::min(misses, held) + 1;
-  const bool goes_back = more > kMissesAllowed;
-  stretch.misses.store(goes_back ? 0 : more, std::memory_order_relaxed);
-  if (goes_back) stretch.favoured.store(stretch.versions, std::memory_order_relaxed);
 }
 
 // `from`: the first version that has not been tried.
@@ -466,17 +346,6 @@ const Op* run_first(const Stretch& stretch, Warp& warp) {
   const Op* const next =
       warp.mask == kFullMask ? original->run(warp, original) : warp.step_masked(original);
   return next == original + 1 ? stretch.copy + 1 : stretch.tiers->replaced(next);
-}
-
-// In each launch the first version is tried again.
-[[gnu::always_inline]] inline Compiled& first_of(Stretch& stretch, const Warp& warp) {
-  Compiled& first = stretch.first();
-  const uint64_t epoch = warp.block->grid->epoch;
-  if (stretch.is_like_first(first) || stretch.launch.epoch.load(std::memory_order_relaxed) == epoch)
-    return first;
-  begin_launch(stretch, epoch);
-  stretch.favoured.store(stretch.versions, std::memory_order_relaxed);
-  return stretch.versions[0];
 }
 
 // Runs the code or, if that is not possible, one Op in the interpreter. Code that begins with a
