@@ -10,7 +10,6 @@
 #include <span>
 #include <utility>
 
-#include "engine/compile/balance.h"
 #include "engine/compile/entry.h"
 #include "engine/compile/subnormals.h"
 #include "engine/compile/versions.h"

@@ -71,10 +71,11 @@ struct LaterVersion {
 
 // How do the first version and those like it do in this launch?
 struct LaunchFacts {
+  enum class State : uint8_t { Unknown, Hold, Fail };
   std::atomic<uint64_t> epoch{0};        // Grid::epoch
   std::atomic<uint64_t> hits_before{0};  // in all launches before
   std::atomic<uint32_t> misses{0}, made{0};
-  std::atomic<bool> holds{false};       // one of them does
+  std::atomic<State> state{State::Unknown};
   std::atomic<uint32_t> misses_all{0};  // in this launch and those before, since one held
 };
 

@@ -15,6 +15,12 @@ constexpr uint32_t kMostOfLaunch = 3, kMostLater = 16;
 // Of code that holds for fewer warps, by chance, so much is enough.
 constexpr uint32_t kFewHits = 3, kMostUseless = 3;
 
+// Entries that are evaluated together. Code that has lost rests for as many, and longer each time.
+constexpr uint32_t kWeighed = 256, kMostRest = 16;
+constexpr int64_t kDrawn = 16;  // entries per selected one, see is_drawn()
+
+using State = LaunchFacts::State;
+
 // Counts of several threads may get lost.
 uint64_t hits_of(const Compiled& compiled) {
   const uint32_t entered = compiled.entered.load(std::memory_order_relaxed);
@@ -60,7 +66,8 @@ void begin_launch(Stretch& stretch, uint64_t epoch) {
   launch.hits_before.store(hits_of(stretch), std::memory_order_relaxed);
   launch.misses.store(0, std::memory_order_relaxed);
   launch.made.store(0, std::memory_order_relaxed);
-  launch.holds.store(false, std::memory_order_relaxed);
+  const bool never_held = launch.hits_before.load(std::memory_order_relaxed) == 0;
+  launch.state.store(never_held ? State::Fail : State::Unknown, std::memory_order_relaxed);
   launch.epoch.store(epoch, std::memory_order_relaxed);
 }
 
@@ -69,10 +76,10 @@ const Op* run_later(Stretch& stretch, Warp& warp, bool* done) {
   const uint64_t epoch = warp.block->grid->epoch;
   if (launch.epoch.load(std::memory_order_relaxed) != epoch) begin_launch(stretch, epoch);
   const uint64_t before = launch.hits_before.load(std::memory_order_relaxed);
-  if (before == 0 || launch.holds.load(std::memory_order_relaxed)) return nullptr;
+  if (launch.state.load(std::memory_order_relaxed) != State::Unknown) return nullptr;
   // Not if one holds for a few warps by chance.
   if (hits_of(stretch) > before + 1 + launch.misses.load(std::memory_order_relaxed) / 16) {
-    launch.holds.store(true, std::memory_order_relaxed);
+    launch.state.store(State::Hold, std::memory_order_relaxed);
     launch.misses_all.store(0, std::memory_order_relaxed);
     return nullptr;
   }
@@ -88,9 +95,12 @@ const Op* run_later(Stretch& stretch, Warp& warp, bool* done) {
   for (LaterVersion* each = stretch.later.load(); each; each = each->next) {
     if (&stretch.first() != &each->code && runs(each->code, &next)) return next;
   }
-  launch.misses.fetch_add(1, std::memory_order_relaxed);
+  const bool may_make = may_make_later(stretch);
+  const uint32_t most = may_make ? kMissesOfAll * kMostOfLaunch : kMissesOfAll;
+  if (launch.misses.fetch_add(1, std::memory_order_relaxed) >= most)
+    launch.state.store(State::Fail, std::memory_order_relaxed);
   const uint32_t misses = launch.misses_all.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (misses % kMissesOfAll != 0 || !may_make_later(stretch)) return nullptr;
+  if (misses % kMissesOfAll != 0 || !may_make) return nullptr;
   LaterVersion* made = add_later(stretch);
   if (!made || runs(made->code, &next)) return next;
   const Compiled& second = stretch.versions[1];
@@ -103,16 +113,14 @@ const Op* run_later(Stretch& stretch, Warp& warp, bool* done) {
 
 void note_success(Stretch& stretch, Compiled& by) {
   const Compiled& first = stretch.first();
+  if (&by == &first || !by.own.load(std::memory_order_relaxed)) return;
+  const State state = stretch.launch.state.load(std::memory_order_relaxed);
+  const bool fails = state == State::Fail && stretch.launch.hits_before.load() != 0;
   const uint32_t missed = first.missed.load(std::memory_order_relaxed);
-  if (stretch.is_later(first) || stretch.is_later(by) || &by <= &first ||
-      !by.own.load(std::memory_order_relaxed) || missed <= kMissesAllowed ||
-      missed < first.entered.load(std::memory_order_relaxed) / 2)
-    return;
-  const bool holds = stretch.launch.holds.load(std::memory_order_relaxed);
-  if (!holds && !stretch.is_like_first(by) && stretch.launch.hits_before.load() &&
-      may_make_later(stretch))
-    return;
-  stretch.favoured.store(&by, std::memory_order_relaxed);
+  const bool misses = !stretch.is_later(first) && &by > &first && missed > kMissesAllowed &&
+                      missed >= first.entered.load(std::memory_order_relaxed) / 2 &&
+                      (state != State::Unknown || stretch.is_like_first(by));
+  if (fails || misses) stretch.favoured.store(&by, std::memory_order_relaxed);
 }
 
 void note_disfavour(Stretch& stretch, const Compiled& favoured) {
@@ -124,6 +132,51 @@ void note_disfavour(Stretch& stretch, const Compiled& favoured) {
   const bool goes_back = more > kMissesAllowed;
   stretch.misses.store(goes_back ? 0 : more, std::memory_order_relaxed);
   if (goes_back) stretch.favoured.store(stretch.versions, std::memory_order_relaxed);
+}
+
+void look_at_balance(Stretch& stretch, Compiled& compiled, uint32_t count, const Warp& warp) {
+  const uint32_t entries = count + 1 - compiled.weighed.exchange(count + 1);
+  const int64_t balance = compiled.balance.exchange(0, std::memory_order_relaxed);
+  const auto mean = static_cast<int32_t>(balance / std::max(entries, 1u));
+  compiled.mean.store(mean, std::memory_order_relaxed);
+  // A test that requests compiled code from the first block on always gets it.
+  if (warp.block->grid->settings.compile_after == 0) return;
+  // Where lanes seldom diverge, code that exits at a disagreement saves more.
+  if (&compiled == &stretch.apart_all && mean < stretch.first().mean.load()) {
+    stretch.stays_together.store(true, std::memory_order_relaxed);
+    stretch.goes_apart.store(false, std::memory_order_relaxed);
+  }
+  // The loss has to exceed the error of an estimate.
+  if (mean >= -compiled.worth.entering / 4) return;
+  const uint32_t losses = compiled.losses.fetch_add(1, std::memory_order_relaxed);
+  Compiled::State state = Compiled::State::Ready;
+  compiled.rest.store(kWeighed << std::min(losses, kMostRest), std::memory_order_relaxed);
+  if (!compiled.state.compare_exchange_strong(state, Compiled::State::Resting)) return;
+  compiled.own.store(nullptr, std::memory_order_relaxed);
+  const auto is_ready = [](const Compiled& each) {
+    return each.state.load(std::memory_order_acquire) == Compiled::State::Ready;
+  };
+  if (stretch.goes_apart.load(std::memory_order_relaxed) || is_ready(stretch.first()) ||
+      std::any_of(std::begin(stretch.versions), std::end(stretch.versions), is_ready))
+    return;
+  stretch.left_out.store(compiled.rest.exchange(0), std::memory_order_relaxed);
+}
+
+void weigh(Stretch& stretch, Compiled& compiled, int64_t saved, uint32_t count, const Warp& warp) {
+  const int64_t before = compiled.balance.load(std::memory_order_relaxed);
+  const int64_t more = (saved - compiled.worth.entering) * kDrawn;
+  compiled.balance.store(before + more, std::memory_order_relaxed);
+  if (count - compiled.weighed.load(std::memory_order_relaxed) >= kWeighed)
+    look_at_balance(stretch, compiled, count, warp);
+}
+
+void rest(Compiled& compiled) {
+  const uint32_t left = compiled.rest.load(std::memory_order_relaxed);
+  if (left) return compiled.rest.store(left - 1, std::memory_order_relaxed);
+  Compiled::State state = Compiled::State::Resting;
+  if (!compiled.state.compare_exchange_strong(state, Compiled::State::Ready)) return;
+  if (compiled.made->checks_itself)
+    compiled.own.store(compiled.memory.begin(), std::memory_order_release);
 }
 
 }  // namespace kiln::engine
