@@ -157,9 +157,7 @@ struct Stretch {
     return code.taken.steps_hold ||
            (&code == &versions[1] && second_is_like_first.load(std::memory_order_relaxed));
   }
-  bool is_later(const Compiled& code) const {
-    return &code < std::begin(versions) || &code >= std::end(versions);
-  }
+  bool is_later(const Compiled& code) const { return code.taken.steps_hold && &code != versions; }
 };
 
 // The Ops of a program, some of them replaced.

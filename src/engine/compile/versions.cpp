@@ -120,7 +120,7 @@ void note_success(Stretch& stretch, Compiled& by) {
   const bool misses = !stretch.is_later(first) && &by > &first && missed > kMissesAllowed &&
                       missed >= first.entered.load(std::memory_order_relaxed) / 2 &&
                       (state != State::Unknown || stretch.is_like_first(by));
-  if (fails || misses) stretch.favoured.store(&by, std::memory_order_relaxed);
+  if (fails || misses || is_off(first)) stretch.favoured.store(&by, std::memory_order_relaxed);
 }
 
 void note_disfavour(Stretch& stretch, const Compiled& favoured) {
