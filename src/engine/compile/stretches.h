@@ -151,7 +151,7 @@ struct Stretch {
   ~Stretch() {
     for (LaterVersion* each = later.load(); each;) delete std::exchange(each, each->next);
   }
-  Compiled& first() { return *favoured.load(std::memory_order_relaxed); }
+  Compiled& first() { return *favoured.load(std::memory_order_acquire); }
   // Does it assume as much as the first version? It is as fast, then.
   bool is_like_first(const Compiled& code) const {
     return code.taken.steps_hold ||

@@ -85,7 +85,7 @@ const Op* run_later(Stretch& stretch, Warp& warp, bool* done) {
   }
   const auto runs = [&](Compiled& code, const Op** next) {
     *next = try_code(stretch, code, warp, done);
-    if (*done) stretch.favoured.store(&code, std::memory_order_relaxed);
+    if (*done) stretch.favoured.store(&code, std::memory_order_release);
     return *done;
   };
   const Op* next = nullptr;
@@ -120,7 +120,7 @@ void note_success(Stretch& stretch, Compiled& by) {
   const bool misses = !stretch.is_later(first) && &by > &first && missed > kMissesAllowed &&
                       missed >= first.entered.load(std::memory_order_relaxed) / 2 &&
                       (state != State::Unknown || stretch.is_like_first(by));
-  if (fails || misses || is_off(first)) stretch.favoured.store(&by, std::memory_order_relaxed);
+  if (fails || misses || is_off(first)) stretch.favoured.store(&by, std::memory_order_release);
 }
 
 void note_disfavour(Stretch& stretch, const Compiled& favoured) {
@@ -131,7 +131,7 @@ void note_disfavour(Stretch& stretch, const Compiled& favoured) {
   const uint32_t more = misses - std::min(misses, held) + 1;
   const bool goes_back = more > kMissesAllowed;
   stretch.misses.store(goes_back ? 0 : more, std::memory_order_relaxed);
-  if (goes_back) stretch.favoured.store(stretch.versions, std::memory_order_relaxed);
+  if (goes_back) stretch.favoured.store(stretch.versions, std::memory_order_release);
 }
 
 void look_at_balance(Stretch& stretch, Compiled& compiled, uint32_t count, const Warp& warp) {

@@ -28,7 +28,7 @@ void begin_launch(Stretch& stretch, uint64_t epoch);
   if (stretch.is_like_first(first) || stretch.launch.epoch.load(std::memory_order_relaxed) == epoch)
     return first;
   begin_launch(stretch, epoch);
-  stretch.favoured.store(stretch.versions, std::memory_order_relaxed);
+  stretch.favoured.store(stretch.versions, std::memory_order_release);
   return stretch.versions[0];
 }
 
