@@ -84,7 +84,7 @@ class BodyWriter {
       case 8:
         return fmt::format("mov.b64 {}, 0x{:x};\n", name, bits);
       default:
-        return fmt::format("mov.b128 {}, {{{}, {}}};\n", name, "%base", "%base");
+        return fmt::format("mov.b128 {}, {{%b64_0, %b64_1}};\n", name);  // %base has no value yet
     }
   }
 
