@@ -19,10 +19,11 @@
 namespace kiln::engine {
 namespace {
 
-// Code is turned off if it has more misses than this (or kMissesAllowed) and they are three
-// quarters of its entries. Without a loop a miss costs little, and warps at the border of an image
-// follow each other.
+// Code rests if it has more misses than this (or kMissesAllowed) and they are three quarters of its
+// entries, or more where an entry that holds is one of many warps. Without a loop a miss costs
+// little, and warps at the border of an image follow each other.
 constexpr uint32_t kMissesWithoutLoops = 256;
+constexpr uint32_t kEntriesPerHit = 4, kWarpsPerHit = 32;
 // Misses before another version is made too.
 constexpr uint32_t kMissesBefore = 4;
 // Disagreements are rare if fewer than one entry in this many has one.
@@ -55,13 +56,15 @@ constexpr uint32_t kSeldom = 8;
   return exit != kRefused ? exit : run_refused(stretch, compiled, warp, pass);
 }
 
-void note_miss(const Stretch& stretch, Compiled& compiled, uint32_t entered) {
+void note_miss(Stretch& stretch, Compiled& compiled, uint32_t entered) {
   const uint32_t allowed = stretch.phase.loops ? kMissesAllowed : kMissesWithoutLoops;
-  const uint32_t missed = compiled.missed.load(std::memory_order_relaxed) + 1;
-  compiled.missed.store(missed, std::memory_order_relaxed);
-  if (missed <= allowed || missed <= entered / 4 * 3) return;
-  compiled.own.store(nullptr, std::memory_order_relaxed);
-  compiled.state.store(Compiled::State::Off, std::memory_order_release);
+  const uint32_t all = compiled.missed.load(std::memory_order_relaxed) + 1;
+  compiled.missed.store(all, std::memory_order_relaxed);
+  const uint32_t missed = all - compiled.missed_before.load(std::memory_order_relaxed);
+  if (missed <= allowed) return;
+  const uint32_t here = entered - compiled.entered_before.load(std::memory_order_relaxed);
+  const uint32_t part = here / (compiled.made->goes_on ? kWarpsPerHit : kEntriesPerHit);
+  if (missed > here - part) note_failure(stretch, compiled);
 }
 
 // Counts of several threads may get lost: they are statistics, and an atomic addition is slow.
@@ -283,7 +286,8 @@ const Op* enter_apart(Stretch& stretch, Warp& warp, bool* done) {
       return next;
     // Code with fewer assumptions costs more.
     if (state == Compiled::State::Off && !first.pays) return nullptr;
-    if (state == Compiled::State::Resting) return nullptr;
+    if (state == Compiled::State::Resting && !first.fails.load(std::memory_order_relaxed))
+      return nullptr;
   }
   return try_code(stretch, stretch.apart, warp, done);
 }
@@ -325,6 +329,7 @@ const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
   for (Compiled& each : std::span(stretch.versions).subspan(from)) {
     const bool asks = &each != stretch.versions && !std::exchange(asked, true);
     const Op* next = asks ? run_later(stretch, warp, done) : nullptr;
+    if (!*done && asks && stretch.is_later(stretch.first())) next = run_second(stretch, warp, done);
     if (*done) return next;
     next = try_code(stretch, each, warp, done);
     if (*done) note_success(stretch, each);

@@ -29,14 +29,16 @@ struct Compiled {
   Taken taken;
   uint64_t plan = 0;  // number_of(); 0: none has been made
   std::atomic<State> state{State::New};
-  // `missed`: entries at which an assumption or a check failed.
-  std::atomic<uint32_t> entered{0}, missed{0};
+  // `missed`: entries at which an assumption or a check failed. `..._before`: of these, those
+  // before the code rested.
+  std::atomic<uint32_t> entered{0}, missed{0}, entered_before{0}, missed_before{0};
+  std::atomic<bool> fails{false};  // it rests because most entries missed
   std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};
   std::atomic<bool> refused{false};  // the system gave no executable memory
   // False: no code is made, because the interpreter is as fast.
   bool pays = true;
   // Estimates. `balance`: savings since the entry with the number `weighed`; `mean`: savings per
-  // entry when they were last evaluated. `losses`: how many times the code has lost; `rest`:
+  // entry when they were last evaluated. `losses`: how many times the code has rested; `rest`:
   // entries to skip.
   Worth worth;
   std::atomic<int64_t> balance{0};
@@ -63,20 +65,23 @@ struct Compiled {
 };
 
 // Code like the first version, for a later launch in which that did not hold: of an image of
-// another width, say.
+// another width, say. And code like the second, for the other warps of these launches.
 struct LaterVersion {
-  Compiled code;
+  Compiled code, second;
   LaterVersion* next = nullptr;
 };
 
 // How do the first version and those like it do in this launch?
 struct LaunchFacts {
-  enum class State : uint8_t { Unknown, Hold, Fail };
-  std::atomic<uint64_t> epoch{0};        // Grid::epoch
-  std::atomic<uint64_t> hits_before{0};  // in all launches before
+  // Hold: for many warps, if not for all. Fail: many warps have tried all, in vain. Never: for no
+  // warp of all launches.
+  enum class State : uint8_t { Unknown, Hold, Fail, Never };
+  std::atomic<uint64_t> epoch{0};  // Grid::epoch
+  std::atomic<uint64_t> hits{0};   // in all launches, up to the last miss
   std::atomic<uint32_t> misses{0}, made{0};
+  std::atomic<uint32_t> allowed{0};  // misses between many hits
   std::atomic<State> state{State::Unknown};
-  std::atomic<uint32_t> misses_all{0};  // in this launch and those before, since one held
+  std::atomic<uint32_t> missed{0};  // in all launches, and not made up for by hits
 };
 
 // Values that shrink in each iteration end as subnormal ones. If these are slow, code that

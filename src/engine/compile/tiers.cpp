@@ -141,6 +141,7 @@ CompiledFacts Tiers::facts() const {
       for (const Compiled& each : of.versions) add(each);
       for (const LaterVersion* each = of.later.load(); each; each = each->next) {
         add(each->code);
+        add(each->second);
         out.later += each->code.code_bytes.load() != 0;
       }
       for (const Compiled* each : {&of.some, &of.stood_in, &of.apart_all, &of.apart}) {
@@ -200,19 +201,22 @@ std::optional<Plan> plan_for(const Stretch& stretch, Compiled& compiled, Warp& w
 }
 
 // Does the same code exist already? Its assumptions have failed, and would fail again.
-bool is_made(const Stretch& stretch, const Compiled& compiled) {
+bool is_made(Stretch& stretch, const Compiled& compiled) {
   if (compiled.stands_in) return false;
   const bool is_later = stretch.is_later(compiled);
-  const auto is_same = [&](const Compiled& other) {
+  const auto is_same = [&](Compiled& other) {
     // The plan of another thread's code may be read only after it has been made.
     const Compiled::State state = other.state.load(std::memory_order_acquire);
-    // In another launch, code that was turned off may be what is missing.
-    const bool is_off = state == Compiled::State::Off && !(is_later && other.code_bytes.load());
-    return &other != &compiled && (state == Compiled::State::Ready || is_off) &&
-           other.plan == compiled.plan;
+    const bool is_known = state == Compiled::State::Ready || state == Compiled::State::Resting ||
+                          state == Compiled::State::Off;
+    if (&other == &compiled || !is_known || other.plan != compiled.plan) return false;
+    // In another launch, code that rests because it failed may be what is missing.
+    if (is_later && other.fails.load(std::memory_order_relaxed))
+      other.rest.store(0, std::memory_order_relaxed);
+    return true;
   };
-  for (const LaterVersion* each = stretch.later.load(); each; each = each->next) {
-    if (is_same(each->code)) return true;
+  for (LaterVersion* each = stretch.later.load(); each; each = each->next) {
+    if (is_same(each->code) || is_same(each->second)) return true;
   }
   return std::any_of(std::begin(stretch.versions), std::end(stretch.versions), is_same);
 }

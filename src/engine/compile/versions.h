@@ -36,6 +36,9 @@ void begin_launch(Stretch& stretch, uint64_t epoch);
 // earlier ones, other code like it is looked for, or made.
 const Op* run_later(Stretch& stretch, Warp& warp, bool* done);
 
+// The favoured version is one for later launches, and has failed for this warp.
+const Op* run_second(Stretch& stretch, Warp& warp, bool* done);
+
 // Values that have a pattern in the first warp by chance, such as zeros, do not have it in most
 // others. The version of those comes first from then on, once no other like the first can be made.
 void note_success(Stretch& stretch, Compiled& by);
@@ -58,6 +61,8 @@ inline int64_t saved_at(const Compiled& compiled, uint32_t exit, uint64_t ran) {
 void weigh(Stretch& stretch, Compiled& compiled, int64_t saved, uint32_t count, const Warp& warp);
 // Evaluates what was weighed since the last evaluation, earlier than usual.
 void look_at_balance(Stretch& stretch, Compiled& compiled, uint32_t count, const Warp& warp);
+// Most entries have missed. It rests, too: another launch may have what it assumes.
+void note_failure(Stretch& stretch, Compiled& compiled);
 // For resting code: skips this entry, and makes the code ready again after enough of them.
 void rest(Compiled& compiled);
 

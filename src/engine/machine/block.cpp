@@ -232,8 +232,7 @@ const Op* start_warp(Block& block, uint32_t index) {
     warp.block = &block;
     warp.worker = block.worker;
     warp.splits.clear();
-    warp.local_limit = 0;
-    if (grid.program->local_bytes && !warp.grow_local(grid.program->local_bytes)) return nullptr;
+    if (!warp.begin_local(*grid.program)) return nullptr;
     warp.kernel_frame = block.worker->acquire(*grid.program, grid);
     if (!warp.kernel_frame) return nullptr;
     warp.kernel_frame->parent = nullptr;

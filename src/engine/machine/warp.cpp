@@ -496,28 +496,41 @@ Warp::~Warp() {
   if (!local.empty()) worker->budget().release(local.size());
 }
 
+bool Warp::begin_local(const Program& program) {
+  local_limit = 0;
+  // The layout is that of any other warp of this program, whatever ran here before: compiled code
+  // is for one stride.
+  if (local_of != &program) local_stride = 0;
+  local_of = &program;
+  return program.local_bytes == 0 || grow_local(program.local_bytes);
+}
+
 bool Warp::grow_local(uint32_t bytes_per_lane) {
   if (bytes_per_lane > kMaxLocalBytes) return false;
   local_limit = std::max(local_limit, bytes_per_lane);
   if (bytes_per_lane <= local_stride) return true;
-  uint32_t stride = std::max<uint32_t>(64, std::bit_ceil(bytes_per_lane));
-  Budget& budget = worker->budget();
-  const uint64_t limit = block->grid->settings.memory_limit_bytes;
+  const uint32_t stride = std::max<uint32_t>(64, std::bit_ceil(bytes_per_lane));
   const size_t bytes = size_t{stride} * kWarpSize + kBehindLocal;
-  if (!budget.reserve(bytes, limit)) return false;
   std::vector<std::byte> grown;
-  try {
-    grown.resize(bytes);
-  } catch (const std::bad_alloc&) {
-    budget.release(bytes);
-    return false;
+  const bool fits = bytes <= local.size();
+  if (!fits) {
+    Budget& budget = worker->budget();
+    if (!budget.reserve(bytes, block->grid->settings.memory_limit_bytes)) return false;
+    try {
+      grown.resize(bytes);
+    } catch (const std::bad_alloc&) {
+      budget.release(bytes);
+      return false;
+    }
+    budget.release(local.size());
   }
-  for (uint32_t lane = 0; lane < kWarpSize && local_stride; ++lane) {
-    std::memcpy(grown.data() + size_t{lane} * stride, local.data() + size_t{lane} * local_stride,
-                local_stride);
+  std::byte* const to = fits ? local.data() : grown.data();
+  // The last lane first, because it may be in place.
+  for (uint32_t lane = kWarpSize; lane-- > 0 && local_stride;) {
+    std::memmove(to + size_t{lane} * stride, local.data() + size_t{lane} * local_stride,
+                 local_stride);
   }
-  budget.release(local.size());
-  local = std::move(grown);
+  if (!fits) local = std::move(grown);
   local_stride = stride;
   return true;
 }

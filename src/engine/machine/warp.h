@@ -115,6 +115,7 @@ struct Warp {
   uint64_t steps = 0;
   std::vector<std::byte> local;  // one lane after the other, and a few bytes after the last
   uint32_t local_stride = 0;
+  const Program* local_of = nullptr;  // the program for which the stride was chosen
   uint32_t local_limit = 0;     // declared by the functions of this warp; the memory may be larger
   uint32_t cluster_parity = 0;  // by lane: the phase of the cluster's barrier at which it arrived
   std::vector<AsyncCopy> copies;               // begun, not committed
@@ -169,6 +170,8 @@ struct Warp {
   // that is 0. If members wait at other places, *away is set to them, and `values` receives what
   // they have brought.
   bool all_here(const Op* op, uint32_t members, void* values, uint32_t bytes, uint32_t* away);
+  // Returns false if there is no memory for it.
+  bool begin_local(const Program& program);
   bool grow_local(uint32_t bytes_per_lane);
   // Fills new local variables (fill.h): `bytes` at `from`, for each lane in `lanes`.
   void fill_local(uint32_t lanes, uint32_t from, uint32_t bytes);
