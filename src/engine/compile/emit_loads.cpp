@@ -340,23 +340,28 @@ void Emitter::find_groups() {
   }
 }
 
-// The pointer that an address is computed from, if it can be found; otherwise the address itself.
-// Addresses from one pointer usually lie in one region.
+// The pointer that an address is computed from, if it can be found; otherwise the address of each
+// lane that it is computed from, or the address itself. Addresses from one pointer usually lie in
+// one region.
 uint32_t Emitter::root_of(uint32_t variable, uint32_t depth) const {
   const Variable& v = plan_.variables[variable];
   const Step* step = v.home ? nullptr : values_[variable].made_by;
   if (!step || depth == 0) return variable;
-  const auto is_pointer = [&](uint32_t index) {
-    const Variable& root = plan_.variables[index];
-    return root.home && root.in == Slot::Scalar && root.bytes == 8 && !root.is_constant;
+  const auto is_pointer = [&](const Variable& root) {
+    return root.home && root.in == Slot::Scalar && root.is_far && !root.is_constant;
+  };
+  const auto has_lanes = [&](const Variable& root) {
+    return root.home && root.in == Slot::Lanes && root.bytes == 8;
   };
   const auto through = [&](std::initializer_list<std::optional<uint32_t>> operands) {
+    uint32_t found = variable;
     for (const auto& from : operands) {
       if (!from || plan_.variables[*from].bytes != v.bytes) continue;
       const uint32_t root = root_of(*from, depth - 1);
-      if (is_pointer(root)) return root;
+      if (is_pointer(plan_.variables[root])) return root;
+      if (found == variable && has_lanes(plan_.variables[root])) found = root;
     }
-    return variable;
+    return found;
   };
   switch (step->meaning.does) {
     case Does::Add:
@@ -377,7 +382,7 @@ uint32_t Emitter::root_of(uint32_t variable, uint32_t depth) const {
 Reach& Emitter::reach_of(const Step& step) {
   Reach at{static_cast<ptx::Space>(step.op.z), step.index, memory_bytes(step), changes_memory(step),
            is_behind_branch(step)};
-  constexpr uint32_t kDepth = 6;
+  constexpr uint32_t kDepth = 8;
   const uint32_t root = is_own(at.space) ? 0 : root_of(*step.a, kDepth);
   const Group& group = group_of(step);
   at.span = static_cast<uint64_t>(group.last - group.first);

@@ -190,6 +190,10 @@ void Planner::find_unwritten() {
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
     Variable& v = plan_.variables[i];
     if (v.home && !v.input && !written[i]) v.input = true;
+    if (!v.home || !v.input || v.in != Slot::Scalar || v.bytes != 8) continue;
+    int64_t value;
+    std::memcpy(&value, warp_.registers + v.slot, sizeof value);
+    v.is_far = std::abs(value >> 32) > 1;
   }
   look_at_inputs();
 }

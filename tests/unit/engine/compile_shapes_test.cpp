@@ -432,5 +432,31 @@ TEST(CompiledValues, BlocksGoOnAsTheNext) {
   }
 }
 
+// Columns of two arrays, in a loop that nvcc has unrolled: the next row's address is this one's and
+// the stride. The stride was taken for the pointer that all addresses come from, so they had to lie
+// in one region, and the code failed each time.
+TEST(Compiled, FindsTheArraysOfAddressesThatRiseByARegister) {
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x;"
+      "mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 128, %r1; mul.wide.u32 %rd3, %r3, 4;"
+      "add.s64 %rd10, %rd1, %rd3; add.s64 %rd11, %rd2, %rd3; mul.wide.u32 %rd8, %r9, 256;"
+      "mov.u32 %r4, 0; mov.u32 %r5, 1;\n"
+      "L: ld.global.u32 %r6, [%rd10]; ld.global.u32 %r7, [%rd11]; mad.lo.u32 %r5, %r5, %r6, %r7;"
+      "st.global.u32 [%rd11], %r5; add.s64 %rd12, %rd10, %rd8; add.s64 %rd13, %rd11, %rd8;"
+      "ld.global.u32 %r10, [%rd12]; ld.global.u32 %r11, [%rd13]; mad.lo.u32 %r5, %r5, %r10, %r11;"
+      "st.global.u32 [%rd13], %r5; add.s64 %rd10, %rd12, %rd8; add.s64 %rd11, %rd13, %rd8;"
+      "add.u32 %r4, %r4, 2; setp.lt.u32 %p1, %r4, 8; @%p1 bra L;");
+  for (const uint32_t threads : {128u, 32u, 100u}) {
+    const Ran compiled = run_compiled(text, {threads, 1, 1}, 6, "always", 3);
+    EXPECT_EQ(compiled.text, "");
+    EXPECT_EQ(compiled.out, run_compiled(text, {threads, 1, 1}, 6, "0", 3).out) << threads;
+    if (compiles() && threads % 32 == 0) {
+      EXPECT_GT(compiled.facts.entered, 0u) << threads;
+      EXPECT_EQ(compiled.facts.missed, 0u) << threads;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln::engine

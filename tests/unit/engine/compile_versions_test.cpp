@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is there code for all that a process launches? For blocks of all shapes, images of all widths, and
-// after other kernels.
+// Is there code for all that a process launches? For blocks of all shapes, images of all widths,
+// and after other kernels.
 #include <fmt/format.h>
 
 #include "compile_case.h"
@@ -160,12 +160,12 @@ TEST(CompiledVersions, AreThereAfterAKernelWithMoreLocalMemory) {
       "mul.wide.u32 %rd4, %r1, 4; add.s64 %rd4, %rd1, %rd4; st.global.u32 [%rd4], %r3;");
   constexpr uint32_t kMore[] = {100, 200, 500, 1000};
   for (const uint32_t bytes : kMore) {
-    const std::string other = kernel_text(
-        "u64 q", fmt::format(".local .align 4 .b8 own[{}]; ld.param.u64 %rd1, [q];"
-                             "mov.u32 %r1, %tid.x; st.local.u32 [own+16], %r1;"
-                             "mul.wide.u32 %rd4, %r1, 4; add.s64 %rd4, %rd1, %rd4;"
-                             "ld.local.u32 %r3, [own+16]; st.global.u32 [%rd4], %r3;",
-                             bytes));
+    const std::string other =
+        kernel_text("u64 q", fmt::format(".local .align 4 .b8 own[{}]; ld.param.u64 %rd1, [q];"
+                                         "mov.u32 %r1, %tid.x; st.local.u32 [own+16], %r1;"
+                                         "mul.wide.u32 %rd4, %r1, 4; add.s64 %rd4, %rd1, %rd4;"
+                                         "ld.local.u32 %r3, [own+16]; st.global.u32 [%rd4], %r3;",
+                                         bytes));
     text += other.substr(other.find(".visible"));
     text.replace(text.rfind(" k("), 3, fmt::format(" k{}(", bytes));
   }
