@@ -322,7 +322,7 @@ const Op* run_compiled(Stretch& stretch, size_t from, Warp& warp, bool* done) {
   if (stretch.goes_apart.load(std::memory_order_relaxed)) {
     const Op* next = enter_apart(stretch, warp, done);
     if (*done) return next;
-    if (has_none(stretch.apart_all) && !stretch.apart_all.pays)
+    if (has_none(stretch.apart_all) && (!stretch.apart_all.pays || has_none(stretch.apart)))
       stretch.is_short = true, stretch.goes_apart = false;
   }
   bool off = from == 0 && !stretch.goes_apart.load(std::memory_order_relaxed), asked = false;

@@ -129,7 +129,7 @@ struct Stretch {
   // Lanes disagree often: code for diverging lanes comes first.
   std::atomic<bool> goes_apart{false};
   std::atomic<bool> stays_together{false};  // code for diverging lanes saves less
-  std::atomic<bool> is_short{false};        // the phase is too short for it
+  std::atomic<bool> is_short{false};        // the phase is too short for it, or has none
   Subnormals subnormals;
   std::unique_ptr<Stretch> by_double;  // code that computes in f64, if subnormals.has_double
   Stretch* plain = nullptr;            // the stretch whose `by_double` this is
