@@ -406,7 +406,9 @@ bool Planner::find_blended() {
     if (all_lanes_) return true;  // see find_parted()
     for (const auto& [slot, index] : plan_.home) {
       Variable& v = plan_.variables[index];
-      if (v.written && v.in != Slot::Scalar) v.blended = v.input = true;
+      if (!v.written) continue;
+      v.input = true;  // where no lane comes to what writes it, other lanes may still need it
+      v.blended = v.in != Slot::Scalar;
     }
     return true;
   }
