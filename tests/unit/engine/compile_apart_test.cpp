@@ -415,5 +415,39 @@ TEST(CompiledApart, CodeThatLosesRests) {
   EXPECT_GT(always.facts.entered, kRounds * kWarps / 2);
 }
 
+// A scalar is one value for all lanes. Lanes that wait behind the Op that writes it need it, though
+// the code that other lanes run meanwhile has skipped this Op.
+TEST(CompiledApart, KeepsTheScalarsOfLanesThatWait) {
+  const auto copy = [](uint32_t bit, const char* to, uint32_t d) {
+    return fmt::format(
+        "mad.lo.u32 %r{0}, %r15, 0x9e3779b1, %r13; shr.u32 %r{1}, %r{0}, 20;"
+        "mul.wide.u32 %rd{0}, %r{1}, 4; add.s64 %rd{1}, %rd1, %rd{0};"
+        "ld.global.nc.u32 %r{2}, [%rd{1}]; xor.b32 %r{3}, %r{2}, %r{0}; and.b32 %r{4}, %r{3}, {7};"
+        "setp.eq.u32 %p2, %r{4}, 0; @%p2 bra {8}; ld.global.nc.u32 %r{5}, [%rd6];"
+        "min.s16x2 %r{6}, %r1, %r{5}; add.u32 %r13, %r13, %r{6}; st.global.u32 [%rd5], %r{6};\n"
+        "{8}: ",
+        d, d + 1, d + 2, d + 3, d + 4, d + 5, d + 6, bit, to);
+  };
+  const std::string text = kernel_text(
+      "u64 p, u64 q, u32 n",
+      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;"
+      "mad.lo.u32 %r3, %r2, 64, %r1; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3;"
+      "add.s64 %rd5, %rd2, %rd3; mul.wide.u32 %rd7, %r2, 4; add.s64 %rd6, %rd1, %rd7;"
+      "ld.global.nc.u32 %r10, [%rd4+1024]; and.b32 %r11, %r10, 15; mov.u32 %r12, 0;"
+      "mov.u32 %r13, 0; setp.eq.u32 %p1, %r11, 0; @%p1 bra END;\n"
+      "L: shr.u32 %r15, %r10, %r12; " +
+          copy(1, "M", 16) + copy(2, "N", 24) + copy(4, "O", 32) +
+          "add.u32 %r12, %r12, 1; setp.lt.u32 %p3, %r12, %r11; @%p3 bra L;\n"
+          "END: st.global.u32 [%rd5+4096], %r13;");
+  for (const uint32_t seed : {1u, 2u, 3u}) {
+    const Ran interpreted = run_compiled(text, {64, 1, 1}, 0, "0", seed);
+    for (const char* compile : {"alone", "always", "1"}) {
+      const Ran ran = run_compiled(text, {64, 1, 1}, 0, compile, seed);
+      EXPECT_EQ(ran.text, "");
+      EXPECT_EQ(ran.out, interpreted.out) << compile;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kiln::engine
