@@ -73,8 +73,8 @@ struct LaterVersion {
 
 // How do the first version and those like it do in this launch?
 struct LaunchFacts {
-  // Hold: for many warps, if not for all. Fail: many warps have tried all, in vain. Never: for no
-  // warp of all launches.
+  // Hold: for many warps, if not for all. Fail: for none of the many warps that tried all code.
+  // Never: for no warp of all launches.
   enum class State : uint8_t { Unknown, Hold, Fail, Never };
   std::atomic<uint64_t> epoch{0};  // Grid::epoch
   std::atomic<uint64_t> hits{0};   // in all launches, up to the last miss
