@@ -347,21 +347,20 @@ uint32_t Emitter::root_of(uint32_t variable, uint32_t depth) const {
   const Variable& v = plan_.variables[variable];
   const Step* step = v.home ? nullptr : values_[variable].made_by;
   if (!step || depth == 0) return variable;
-  const auto is_pointer = [&](const Variable& root) {
-    return root.home && root.in == Slot::Scalar && root.is_far && !root.is_constant;
-  };
-  const auto has_lanes = [&](const Variable& root) {
-    return root.home && root.in == Slot::Lanes && root.bytes == 8;
+  const auto is_scalar = [&](const Variable& root) {
+    return root.home && root.in == Slot::Scalar && root.bytes == 8 && !root.is_constant;
   };
   const auto through = [&](std::initializer_list<std::optional<uint32_t>> operands) {
-    uint32_t found = variable;
+    uint32_t lanes = variable, distance = variable;
     for (const auto& from : operands) {
       if (!from || plan_.variables[*from].bytes != v.bytes) continue;
-      const uint32_t root = root_of(*from, depth - 1);
-      if (is_pointer(plan_.variables[root])) return root;
-      if (found == variable && has_lanes(plan_.variables[root])) found = root;
+      const uint32_t index = root_of(*from, depth - 1);
+      const Variable& root = plan_.variables[index];
+      if (is_scalar(root) && root.is_far) return index;
+      if (lanes == variable && root.home && root.in == Slot::Lanes && root.is_far) lanes = index;
+      if (distance == variable && is_scalar(root)) distance = index;
     }
-    return found;
+    return lanes != variable ? lanes : distance;
   };
   switch (step->meaning.does) {
     case Does::Add:

@@ -48,7 +48,7 @@ struct Variable {
   bool blended = false;    // written only for the lanes that run
   bool clean = false;      // f64: all its NaNs have the bits that arithmetic gives them
   bool counted = false;    // f64 arithmetic reads it
-  bool is_far = false;     // a scalar of 8 bytes that is too large for a distance: an address
+  bool is_far = false;     // 8 bytes that are too large for a distance: an address
   Kept kept = Kept::Unknown;
   Pattern2 steps;
   int64_t warp_step = 0;  // of a header whose rows are warps: from one warp to the next

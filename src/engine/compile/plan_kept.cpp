@@ -2,6 +2,8 @@
 // How is each value of a phase kept? The inputs have the pattern of the first warp, and everything
 // computed from them follows.
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
 #include <cstring>
 
 #include "engine/compile/planner.h"
@@ -142,9 +144,19 @@ bool Planner::is_under(const Variable& v) const {
   });
 }
 
+// Is the value an address, rather than a distance, which is smaller?
+bool Planner::holds_far_value(const Variable& v) const {
+  if ((v.in != Slot::Scalar && v.in != Slot::Lanes) || v.bytes != 8) return false;
+  const size_t lane = v.in == Slot::Lanes ? static_cast<size_t>(std::countr_zero(warp_.mask)) : 0;
+  int64_t value;
+  std::memcpy(&value, warp_.registers + v.slot + lane * sizeof value, sizeof value);
+  return std::abs(value >> 32) > 1;
+}
+
 void Planner::look_at_inputs() {
   for (Variable& v : plan_.variables) {
     if (!v.home || !v.input) continue;
+    v.is_far = holds_far_value(v);
     if (v.in == Slot::Scalar) {
       v.kept = Kept::Word;
       continue;
@@ -190,10 +202,6 @@ void Planner::find_unwritten() {
   for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
     Variable& v = plan_.variables[i];
     if (v.home && !v.input && !written[i]) v.input = true;
-    if (!v.home || !v.input || v.in != Slot::Scalar || v.bytes != 8) continue;
-    int64_t value;
-    std::memcpy(&value, warp_.registers + v.slot, sizeof value);
-    v.is_far = std::abs(value >> 32) > 1;
   }
   look_at_inputs();
 }

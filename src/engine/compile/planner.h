@@ -130,6 +130,7 @@ class Planner {
   List<bool> parted_ops(List<uint32_t>* leaves) const;
   void find_wanted();
   bool is_under(const Variable& v) const;
+  bool holds_far_value(const Variable& v) const;
   void look_at_inputs();
   void find_unwritten();
   void look_for_rows();
