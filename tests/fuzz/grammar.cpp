@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "grammar_breaks.h"
 
 namespace kiln::fuzz {
@@ -32,6 +34,7 @@ class BodyWriter {
   // `functions`: those that may be called, by number.
   std::string write(bool kernel, uint32_t functions) {
     functions_ = functions;
+    apart_ = !kernel;  // who calls may be a part of a warp
     std::string body = registers("");
     if (kernel) body += "ld.param.u64 %base, [memory];\n";
     if (!kernel) body += "ld.param.u64 %base, [p0];\n";
@@ -93,6 +96,7 @@ class BodyWriter {
     std::string text;
     const uint32_t here = 1 + choices_.below(8);
     const bool loops = choices_.once_in(3);
+    const bool apart_before = std::exchange(apart_, apart_ || loops);
     if (loops) text += "BACK:\n";
     for (uint32_t i = 0; i < here && left_ > 0 && choices_.left(); ++i) {
       --left_;
@@ -102,6 +106,7 @@ class BodyWriter {
       text +=
           fmt::format("@{}%pred_{} bra BACK;\n", choices_.once_in(2) ? "!" : "", choices_.below(3));
     text += "AHEAD:\n";
+    apart_ = apart_before;
     return text;
   }
 
@@ -119,6 +124,7 @@ class BodyWriter {
       case 11:
         return depth < knobs_.depth ? scope(depth) : instruction();
       case 12:
+        apart_ = true;
         return fmt::format("@%pred_{} bra{} AHEAD;\n", choices_.below(3),
                            choices_.once_in(4) ? ".uni" : "");
       case 13:
@@ -197,10 +203,13 @@ class BodyWriter {
   }
 
   std::string table() {
-    return fmt::format(
+    const bool apart_before = std::exchange(apart_, true);
+    std::string text = fmt::format(
         "{{\nT: .branchtargets ONE, TWO, AHEAD;\nrem.u32 %u32_0, %b32_0, 3;\nbrx.idx %u32_0, T;\n"
         "ONE: {}TWO: {}AHEAD:\n}}\n",
         instruction(), instruction());
+    apart_ = apart_before;
+    return text;
   }
 
   std::string memory_access() {
@@ -222,10 +231,11 @@ class BodyWriter {
     const Recipe* chosen = &choices_.of(recipes_.all());
     // What waits for others waits for ever in most texts, and the engine notices that by the clock.
     if (waits(*chosen->instruction) && !choices_.once_in(16)) chosen = &recipes_.all().front();
+    if (reads_warp(*chosen->instruction) && apart_) chosen = &recipes_.all().front();
     const Recipe& recipe = *chosen;
     const ptx::Instruction& ins = *recipe.instruction;
     std::string text;
-    if (choices_.once_in(6))
+    if (choices_.once_in(6) && !reads_warp(ins))
       text += fmt::format("@{}%pred_{} ", choices_.once_in(2) ? "!" : "", choices_.below(3));
     text += std::string(ins.mnemonic) + modifiers(ins, ptx::forms()[recipe.form]);
     for (size_t i = 0; i < ins.operands.size(); ++i)
@@ -236,6 +246,12 @@ class BodyWriter {
   static bool waits(const ptx::Instruction& ins) {
     return ins.mnemonic == "bar" || ins.mnemonic == "barrier" || ins.has("try_wait") ||
            ins.has("test_wait");
+  }
+
+  // PTX does not say what these do for a part of a warp: they read the registers of all its lanes.
+  static bool reads_warp(const ptx::Instruction& ins) {
+    return ins.mnemonic.find("mma") != ins.mnemonic.npos ||
+           ins.mnemonic.find("matrix") != ins.mnemonic.npos;
   }
 
   // Mostly as in the recipe; now and then others that the form allows.
@@ -331,6 +347,7 @@ class BodyWriter {
   uint32_t functions_ = 0;
   uint32_t counting_ = 0;  // loops around
   bool shared_ = false;
+  bool apart_ = false;  // some lanes of a warp may be elsewhere
   std::string_view tile_ = "more";  // shared memory that is there in any launch, if there is some
 };
 
