@@ -347,7 +347,7 @@ class BodyWriter {
   uint32_t functions_ = 0;
   uint32_t counting_ = 0;  // loops around
   bool shared_ = false;
-  bool apart_ = false;  // some lanes of a warp may be elsewhere
+  bool apart_ = false;              // some lanes of a warp may be elsewhere
   std::string_view tile_ = "more";  // shared memory that is there in any launch, if there is some
 };
 

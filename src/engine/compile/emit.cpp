@@ -459,6 +459,7 @@ std::unique_ptr<Emitted> Emitter::run() {
     rises_.emplace(std::pair{v.steps.step, v.bytes}, rises);
   }
   find_pointers();
+  find_asked();
   if (plan_.phase.branches || out_->goes_on || plan_.apart) {
     for (uint32_t i = 0; i < plan_.variables.size(); ++i) {
       need(i);

@@ -78,6 +78,7 @@ struct Emitted {
   bool checks_itself = false;              // it needs no table, and nothing checks the guards
   bool goes_on = false;                    // with the next warps: Pass::followers
   bool weighs = false;                     // it reports its savings: Pass::saved
+  uint32_t asked = 0;                      // groups of loads whose memory is asked for ahead
   std::vector<Exit> exits;  // by the code's return value - 1; 0: bailout to the start
   std::vector<Guard> guards;
   std::vector<Prepared> prepared;

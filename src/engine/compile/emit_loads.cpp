@@ -472,6 +472,48 @@ void Emitter::expect_active_inside(const Step& step, const Group& group, const R
   t_.release(mark);
 }
 
+// Before the loop: how far ahead of each address memory is asked for.
+void Emitter::find_asked() {
+  for (const Ahead& ahead : plan_.ahead) {
+    const auto same = [&](const Ahead& other) {
+      return other.scalar == ahead.scalar && other.times == ahead.times && other.more == ahead.more;
+    };
+    const auto before = std::find_if(plan_.ahead.begin(), plan_.ahead.end(), same);
+    const auto index = static_cast<size_t>(before - plan_.ahead.begin());
+    if (index < asked_.size()) {
+      asked_.push_back(asked_[index]);
+      continue;
+    }
+    const Reg distance = t_.new_word();
+    asked_.push_back(distance);
+    if (!ahead.scalar) {
+      t_.constant_word(distance, static_cast<uint64_t>(ahead.more));
+      continue;
+    }
+    const Variable& scalar = plan_.variables[*ahead.scalar];
+    const Target::Mark mark = t_.mark();
+    const Reg times = t_.word();
+    t_.load_word(distance, registers_, scalar.slot, scalar.bytes);
+    if (scalar.bytes == 4) t_.word_extend(true, distance, distance);
+    t_.constant_word(times, static_cast<uint64_t>(ahead.times));
+    t_.word_binary(Does::Mul, Number::U64, distance, distance, times);
+    if (ahead.more) t_.word_add(distance, distance, ahead.more);
+    t_.release(mark);
+  }
+}
+
+void Emitter::ask_ahead(const Step& step, const Group& group) {
+  constexpr int64_t kLine = 64, kMost = 8;
+  const auto [least, most] = range(plan_.variables[*step.a].steps);
+  const int64_t bytes = group.last - group.first + most - least;
+  for (size_t i = 0; i < plan_.ahead.size(); ++i) {
+    if (plan_.ahead[i].variable != *step.a || bytes > kMost * kLine) continue;
+    ++out_->asked;
+    for (int64_t at = 0; at < bytes; at += kLine)
+      t_.ask_for(word_of(*step.a), asked_[i], group.first + least + at);
+  }
+}
+
 // Checks the whole group, and returns the place of the first lane's element.
 Emitter::Placed Emitter::place_changing(const Step& step) {
   Group& group = group_of(step);
@@ -500,6 +542,7 @@ Emitter::Placed Emitter::place_changing(const Step& step) {
                                   : bail_if_above(from, reach.limit);
     if (own) t_.word_binary(Does::Add, Number::U64, address, address, reach.begin);
     group.where = address;
+    if (direct && !group.writes) ask_ahead(step, group);
   }
   if (direct) return {word_of(*step.a), step.op.imm};
   return {group.where, step.op.imm - group.first - least};

@@ -338,6 +338,8 @@ class Emitter {
   void expect_active_inside(const Step& step, const Group& group, const ReachWords& reach,
                             const Reg& address, const Reg& from);
   Placed place_changing(const Step& step);
+  void find_asked();
+  void ask_ahead(const Step& step, const Group& group);
   static bool writes(const Step& step, uint32_t variable) {
     return step.d == variable || std::count(step.writes.begin(), step.writes.end(), variable) != 0;
   }
@@ -400,6 +402,7 @@ class Emitter {
   List<Reg> loaders_;
   ListedMap<uint32_t, uint32_t> reach_of_;  // by Op: index of Emitted::reaches
   List<ReachWords> reach_words_;            // by that index
+  List<Reg> asked_;                         // distances, by index of Plan::ahead
   List<uint32_t> roots_;                    // by that index: a variable
   List<Group> groups_;
   List<uint32_t> group_of_;  // by step

@@ -20,6 +20,7 @@ struct CompiledFacts {
   uint64_t masked = 0;     // of the others: in code for partial warps or for diverging lanes
   uint64_t alone = 0;      // of all entries: by code for one lane
   uint64_t by_double = 0;  // of all entries: by code that computes f32 in f64
+  uint32_t asked = 0;      // addresses of loops whose memory is asked for ahead
   uint32_t later = 0;      // versions for patterns of later launches
   uint64_t compiling_ns = 0;
   uint64_t code_bytes = 0;

@@ -72,9 +72,9 @@ struct Place {
 // Is f32 arithmetic a hundred times as slow if a value is subnormal? f64 arithmetic on the same
 // values is not, and neither are conversions.
 #if defined(__x86_64__)
-constexpr bool kSubnormalsAreSlow = true;
+constexpr bool kSubnormalsAreSlow = true, kAsksAhead = true;
 #else
-constexpr bool kSubnormalsAreSlow = false;
+constexpr bool kSubnormalsAreSlow = false, kAsksAhead = false;  // kAsksAhead: Target::ask_for()
 #endif
 
 // One Op of the phase.
@@ -145,6 +145,14 @@ struct Exit {
   uint32_t behind = 0;     // Ops before this one have run, or were skipped
 };
 
+// An address of a loop that rises so far in each iteration that the CPU does not foresee it. Its
+// memory is asked for before it is loaded, so far ahead: `times` the scalar, plus `more`.
+struct Ahead {
+  uint32_t variable = 0;  // the address
+  std::optional<uint32_t> scalar;
+  int64_t times = 0, more = 0;
+};
+
 struct Plan {
   Phase phase;
   uint32_t row_lanes = kWarpSize;  // of a row of values that rise by one step
@@ -174,6 +182,7 @@ struct Plan {
   bool apart = false, some = false;
   bool alone = false;      // code for one lane: each value is one number
   bool by_double = false;  // as in Taken
+  List<Ahead> ahead;
 };
 
 // The assumptions of the code.

@@ -144,13 +144,12 @@ bool Planner::is_under(const Variable& v) const {
   });
 }
 
-// Is the value an address, rather than a distance, which is smaller?
 bool Planner::holds_far_value(const Variable& v) const {
   if ((v.in != Slot::Scalar && v.in != Slot::Lanes) || v.bytes != 8) return false;
   const size_t lane = v.in == Slot::Lanes ? static_cast<size_t>(std::countr_zero(warp_.mask)) : 0;
   int64_t value;
   std::memcpy(&value, warp_.registers + v.slot + lane * sizeof value, sizeof value);
-  return std::abs(value >> 32) > 1;
+  return is_far_value(value);
 }
 
 void Planner::look_at_inputs() {

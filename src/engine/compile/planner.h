@@ -2,11 +2,17 @@
 // What does the compiler keep while it makes a plan? (plan.cpp, plan_kept.cpp)
 #pragma once
 
+#include <cstdlib>
 #include <utility>
 
 #include "engine/compile/plan.h"
 
 namespace kiln::engine {
+
+// Is it an address, rather than a distance, which is smaller?
+inline bool is_far_value(int64_t value) { return std::abs(value >> 32) > 1; }
+// Plan::ahead (plan_ahead.cpp).
+void find_ahead(Plan& plan, Warp& warp);
 
 class Planner {
  public:
@@ -52,6 +58,7 @@ class Planner {
     }
     find_lazy();
     find_clean();
+    if (kAsksAhead && plan_.phase.loops && !plan_.alone) find_ahead(plan_, warp_);
     return std::move(plan_);
   }
 

@@ -34,6 +34,7 @@ struct Compiled {
   std::atomic<uint32_t> entered{0}, missed{0}, entered_before{0}, missed_before{0};
   std::atomic<bool> fails{false};  // it rests because most entries missed
   std::atomic<uint64_t> compiling_ns{0}, code_bytes{0};
+  std::atomic<uint32_t> asked{0};    // Emitted::asked
   std::atomic<bool> refused{false};  // the system gave no executable memory
   // False: no code is made, because the interpreter is as fast.
   bool pays = true;

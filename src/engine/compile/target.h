@@ -128,6 +128,12 @@ class Target {
   virtual void load_word(Reg to, Reg base, int64_t offset, uint32_t bytes) = 0;
   virtual void store_word(Reg from, Reg base, int64_t offset, uint32_t bytes) = 0;
 
+  // Asks for a line of the cache, at base + distance + offset, where the target can (kAsksAhead).
+  // The memory need not exist.
+  virtual void ask_for(const Reg& base, const Reg& distance, int64_t offset) {
+    (void)base, (void)distance, (void)offset;
+  }
+
   // Loads neighbouring values of 8 or 16 bits, and extends them by their type to lanes of 32 bits.
   // store_small() stores the low `bytes` of such lanes.
   virtual void load_small(const Reg& to, const Reg& base, int64_t offset, Number from) = 0;

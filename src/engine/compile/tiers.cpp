@@ -136,6 +136,7 @@ CompiledFacts Tiers::facts() const {
       out.missed += each.missed.load(std::memory_order_relaxed);
       out.compiling_ns += each.compiling_ns.load();
       out.code_bytes += each.code_bytes.load();
+      out.asked += each.asked.load();
     };
     const auto add_all = [&](const Stretch& of) {
       for (const Compiled& each : of.versions) add(each);
@@ -280,6 +281,7 @@ bool compile(Stretch& stretch, Compiled& compiled, Warp& warp) noexcept {
     compiled.refused = !compiled.memory.fill(made->bytes);
     if (compiled.refused) return false;
     compiled.code_bytes = made->bytes.size();
+    compiled.asked = made->asked;
     compiled.seen = std::make_unique<std::atomic<uint64_t>[]>(made->reaches.size());
     made->bytes = {};
     for (size_t i = 0; i < made->exits.size(); ++i) {

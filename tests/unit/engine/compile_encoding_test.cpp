@@ -77,6 +77,7 @@ void vectors(To& to, const Names& n) {
   to.vmaskmovps(from, a, b), to.vmaskmovpd(from, a, b), to.vpmaskmovd(a, b, from);
   to.vpinsrb(a.xmm(), b.xmm(), from, 5), to.vpinsrw(a.xmm(), b.xmm(), from, 6);
   to.vcvtps2ph(a.xmm(), b, 0), to.vldmxcsr(from), to.vstmxcsr(from);
+  to.prefetcht0(from), to.prefetcht0(x86::ptr(q, p, 0, 192));
   to.vzeroupper();
   const Mem apart = x86::ptr(q, d, 0, 1234), far = x86::ptr(q, d, 0, 8);
   to.vpgatherdd(a, apart, b), to.vpgatherqq(a, far, b);

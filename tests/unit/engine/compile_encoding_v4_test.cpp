@@ -93,6 +93,7 @@ void all(To& to, const Names& n) {
   to.k(x86::k1).vpgatherdd(a, apart), to.k(x86::k1).vpgatherqq(a, far);
   to.k(x86::k1).vpgatherqd(high.ymm(), apart);
   to.vldmxcsr(from), to.vstmxcsr(from), to.vzeroupper();
+  to.prefetcht0(from), to.prefetcht0(x86::ptr(q, p, 0, 192));
 }
 
 std::vector<std::byte> by_asmjit(const Names& names) {

@@ -268,6 +268,12 @@ void RegistersX64::encode_word(const Note& note) {
       modify(note, how.extra, first);
       if (how.form == Form::OneEi) put(static_cast<uint8_t>(note.number));
       return;
+    case Form::Ask:
+      fails_ |= note.memory != 0;
+      rex(note, 1, 0, false, false);
+      put(0x0f);
+      put(how.opcode);
+      return modify(note, 1, 0);
     case Form::Call:
       rex(note, 0, first, false, false);
       put(how.opcode);

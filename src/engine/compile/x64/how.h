@@ -175,6 +175,7 @@ inline constexpr How kWordHows[] = {
     one(Inst::kIdNeg, Form::OneE, 0xf7, 3),
     one(Inst::kIdShl, Form::OneEi, 0xc1, 4),
     one(Inst::kIdShr, Form::OneEi, 0xc1, 5),
+    plain(Inst::kIdPrefetcht0, Form::Ask, 0x18),
     plain(Inst::kIdJmp, Form::Jump, 0),
     plain(Inst::kIdJz, Form::Jump, 4),
     plain(Inst::kIdJnz, Form::Jump, 5),

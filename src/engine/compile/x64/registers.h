@@ -47,6 +47,7 @@ struct alignas(16) EncodingX64 {
     SetByte,
     OneE,   // one operand
     OneEi,  // and an immediate
+    Ask,    // for a line of the cache
     Jump,
     Call,
     Push,

@@ -84,6 +84,9 @@ class X64Words : public Target {
     else
       cc_.mov(to, bytes == 8 ? x(from) : w(from));
   }
+  void ask_for(const Reg& base, const Reg& distance, int64_t offset) override {
+    cc_.prefetcht0(x86::ptr(x(base), x(distance), 0, static_cast<int32_t>(offset)));
+  }
   void load_small_word(const Reg& to, const Reg& base, int64_t offset, Number from,
                        uint32_t bytes) override;
   void constant_word(Reg to, uint64_t bits) override { cc_.mov(x(to), bits); }
