@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "results/fidelity.h"
 
@@ -14,5 +15,7 @@ std::string fidelity_text(const results::Fidelity& fidelity);
 // "compiled: 1,064 of 1,160 warp instructions have machine code in kernels that run long", then
 // "  interpreted: 96 x bar.sync"
 std::string machine_code_text(const results::Fidelity& fidelity);
+// Instead of it, if nothing may be compiled.
+constexpr std::string_view kNoMachineCode = "compiled: nothing, because KILN_ENGINE_COMPILE is 0\n";
 
 }  // namespace kiln::report

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "engine/compile/facts.h"
+#include "engine/cudart/environment.h"
 #include "engine/decode/watch_ops.h"
 #include "engine/machine/fault.h"
 #include "engine/program/meaning.h"
@@ -180,7 +181,11 @@ std::unique_ptr<Sink> make_fidelity() {
     if (process != getpid() || fidelity.instructions == 0) return;
     std::fflush(stdout);
     std::fputs(report::fidelity_text(fidelity).c_str(), stderr);
-    if (engine::compiles()) std::fputs(report::machine_code_text(fidelity).c_str(), stderr);
+    if (!engine::compiles()) return;
+    const std::string text = engine::environment().compile == "0"
+                                 ? std::string(report::kNoMachineCode)
+                                 : report::machine_code_text(fidelity);
+    std::fputs(text.c_str(), stderr);
   });
   return made;
 }
