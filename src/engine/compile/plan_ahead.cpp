@@ -61,6 +61,8 @@ class RiseOf {
     const int64_t scalar = by.scalar ? value_now(*by.scalar).value_or(0) : 0;
     if (std::abs(scalar) > kFarthest || std::abs(by.times) > kFarthest) return 0;
     const int64_t bytes = std::abs(by.times * scalar + by.more);
+    // Tests have small arrays, and compile at once.
+    if (warp_.block->grid->settings.compile_after == 0) return bytes != 0 && bytes <= kFarthest;
     if (bytes < kFar || bytes > kFarthest) return 0;
     const auto region =
         warp_.block->grid->memory.find(static_cast<uint64_t>(pointer_), 1, /*write=*/false);
@@ -94,15 +96,18 @@ class RiseOf {
     return std::memcpy(&narrow, from, sizeof narrow), narrow;
   }
 
-  // In a variable of the loop. (The step that writes it reads it too.)
+  // In a variable of the loop: the step that writes it reads it too, or computes it from another
+  // one.
   Rising in_variable(uint32_t index) {
     if (const auto known = in_variables_.find(index); known != in_variables_.end())
       return known->second;
+    in_variables_.emplace(index, std::nullopt);  // while it is being looked for
     Rising rise;
     for (const Step& step : plan_.steps) {
       if (step.d == index && !rise) rise = above(step, index);
+      if (step.d == index && !rise) rise = result_of(step);
     }
-    in_variables_.emplace(index, rise);
+    in_variables_.find(index)->second = rise;
     return rise;
   }
 
@@ -143,36 +148,39 @@ class RiseOf {
       if (is_far_value(now)) pointer_ = now;
       return v.written ? in_variable(*index) : Rise{};
     }
-    const Step* const step = made_by_[*index];
-    if (!step || ++looked_ > kMostLooked || !is_integer(*step)) return std::nullopt;
+    return made_by_[*index] ? result_of(*made_by_[*index]) : std::nullopt;
+  }
+
+  Rising result_of(const Step& step) {
+    if (++looked_ > kMostLooked || !is_integer(step)) return std::nullopt;
     const auto times = [&](const std::optional<uint32_t>& from,
                            const std::optional<int64_t>& by) -> Rising {
       return by ? sum(Rise{}, of(from), *by) : std::nullopt;
     };
     const auto product = [&] {
-      const auto by = constant(step->b);
-      return by ? times(step->a, by) : times(step->b, constant(step->a));
+      const auto by = constant(step.b);
+      return by ? times(step.a, by) : times(step.b, constant(step.a));
     };
-    switch (step->meaning.does) {
+    switch (step.meaning.does) {
       case Does::Copy:
       case Does::Spread:
       case Does::Convert:
       case Does::Cast:
-        return of(step->a);
+        return of(step.a);
       case Does::Add:
-        return sum(of(step->a), of(step->b));
+        return sum(of(step.a), of(step.b));
       case Does::Sub:
-        return sum(of(step->a), of(step->b), -1);
+        return sum(of(step.a), of(step.b), -1);
       case Does::ShiftLeft:
-        if (const auto by = constant(step->b); by && *by >= 0 && *by < 32)
-          return times(step->a, int64_t{1} << *by);
+        if (const auto by = constant(step.b); by && *by >= 0 && *by < 32)
+          return times(step.a, int64_t{1} << *by);
         return std::nullopt;
       case Does::Mul:
       case Does::MulWide:
         return product();
       case Does::Mad:
       case Does::MadWide:
-        return sum(product(), of(step->c));
+        return sum(product(), of(step.c));
       default:
         return std::nullopt;
     }

@@ -34,6 +34,9 @@ const std::string kIndex =
 const std::string kWideIndex =
     "shl.b64 %rd5, %rd6, 2; add.s64 %rd4, %rd1, %rd5; ld.global.u32 %r6, [%rd4];"
     "add.u32 %r7, %r7, %r6; add.s64 %rd6, %rd6, %rd7;";
+const std::string kWidened =
+    "shl.b64 %rd5, %rd6, 2; add.s64 %rd4, %rd1, %rd5; ld.global.u32 %r6, [%rd4];"
+    "add.u32 %r7, %r7, %r6; add.u32 %r5, %r5, %r2; cvt.s64.s32 %rd6, %r5;";
 const std::string kPointer =
     "ld.global.u32 %r6, [%rd4]; add.u32 %r7, %r7, %r6; add.s64 %rd4, %rd4, %rd8;";
 const std::string kConstant =
@@ -43,7 +46,8 @@ const std::string kDownwards =
     "add.u32 %r7, %r7, %r6; add.u32 %r5, %r5, %r2;";
 
 // Returns how many addresses are asked for ahead.
-uint32_t asked(const std::string& loop, uint32_t words, uint32_t stride, bool backward = false) {
+uint32_t asked(const std::string& loop, uint32_t words, uint32_t stride, bool backward = false,
+               const char* compile = "1") {
   std::vector<uint32_t> in(words), out(kStride), wanted(kStride);
   std::iota(in.begin(), in.end(), 12345u);
   const uint32_t rounds = (words - kStride) / stride;
@@ -51,12 +55,14 @@ uint32_t asked(const std::string& loop, uint32_t words, uint32_t stride, bool ba
     for (uint32_t i = 0; i < rounds; ++i)
       wanted[t] += in[backward ? words - 1 - t - i * stride : t + i * stride];
   }
-  setenv("KILN_ENGINE_COMPILE", "always", 1);
+  setenv("KILN_ENGINE_COMPILE", compile, 1);
   Session session(sums(loop));
   const uint32_t* from = session.allow(in, "in", false);
   uint32_t* to = session.allow(out, "out");
   const Shape3 shape{{kBlocks, 1, 1}, {kThreads, 1, 1}};
-  EXPECT_EQ(session.launch("k", shape, from, to, rounds, stride).text, "");
+  // So often that it is compiled in any case.
+  for (uint32_t ran = 0; ran < 300'000; ran += rounds * kStride / kWarpSize * 5)
+    EXPECT_EQ(session.launch("k", shape, from, to, rounds, stride).text, "");
   unsetenv("KILN_ENGINE_COMPILE");
   EXPECT_EQ(out, wanted);
   CompiledFacts facts;
@@ -70,9 +76,16 @@ uint32_t asked(const std::string& loop, uint32_t words, uint32_t stride, bool ba
 
 TEST(CompiledAhead, AsksForMemoryThatIsFarAway) {
   if (!compiles() || !kAsksAhead) GTEST_SKIP();
-  for (const std::string& loop : {kIndex, kWideIndex, kPointer, kConstant})
+  for (const std::string& loop : {kIndex, kWideIndex, kWidened, kPointer, kConstant})
     EXPECT_GT(asked(loop, kLarge, kStride), 0u) << loop;
   EXPECT_GT(asked(kDownwards, kLarge, kStride, true), 0u);
+}
+
+// So that tests of small programs see it too.
+TEST(CompiledAhead, AsksAnywhereIfAllIsCompiled) {
+  if (!compiles() || !kAsksAhead) GTEST_SKIP();
+  EXPECT_GT(asked(kIndex, 1 << 12, kStride, false, "always"), 0u);
+  EXPECT_GT(asked(kPointer, 1 << 12, 8, false, "always"), 0u);
 }
 
 TEST(CompiledAhead, DoesNotAskForWhatTheCpuForesees) {
