@@ -8,6 +8,21 @@
 namespace kiln::engine {
 namespace {
 
+// All is compiled before the first block, and runs on one thread: every thread has to find the
+// memory once, which counts as a miss.
+struct AtOnce {
+  AtOnce() {
+    setenv("KILN_ENGINE_COMPILE", "always", 1);
+    setenv("KILN_ENGINE_THREADS", "1", 1);
+  }
+  ~AtOnce() {
+    unsetenv("KILN_ENGINE_THREADS");
+    unsetenv("KILN_ENGINE_COMPILE");
+  }
+  AtOnce(const AtOnce&) = delete;
+  AtOnce& operator=(const AtOnce&) = delete;
+};
+
 // Machine code is for rows of one length. A kernel that is launched in blocks of many shapes has
 // code of its own for each, instead of three versions for all.
 TEST(CompiledVersions, AreThereForRowsOfEveryLength) {
@@ -26,7 +41,7 @@ TEST(CompiledVersions, AreThereForRowsOfEveryLength) {
     for (uint32_t at = y * kColumns + 2; at < (y + 1) * kColumns; ++at)
       wanted[at] = in[at - 2] * 33 + in[at + 1];
   }
-  setenv("KILN_ENGINE_COMPILE", "always", 1);
+  const AtOnce at_once;
   Session session(text);
   const uint32_t* from = session.allow(in, "in", false);
   uint32_t* to = session.allow(out, "out");
@@ -42,7 +57,6 @@ TEST(CompiledVersions, AreThereForRowsOfEveryLength) {
     }
     EXPECT_LT(facts.missed * 4, facts.entered + 40) << columns;
   }
-  unsetenv("KILN_ENGINE_COMPILE");
 }
 
 // Code is for the steps that values have, as by the width of an image. A kernel that is launched
@@ -61,8 +75,7 @@ TEST(CompiledVersions, AreThereForLaterLaunches) {
   constexpr uint32_t kRows = 64, kWidths[] = {100, 64, 128, 80, 36, 112};
   const std::vector<uint32_t> in = numbers(4);
   std::vector<uint32_t> out(size_t{kRows} * 128);
-  setenv("KILN_ENGINE_COMPILE", "always", 1);
-  setenv("KILN_ENGINE_THREADS", "1", 1);
+  const AtOnce at_once;
   Session session(text);
   std::vector<uint32_t> given = in;
   const uint32_t* from = session.allow(given, "in", false);
@@ -85,8 +98,6 @@ TEST(CompiledVersions, AreThereForLaterLaunches) {
   EXPECT_GE(first.later, 2u);
   launch_all();
   const CompiledFacts before = launch_all(), after = launch_all();
-  unsetenv("KILN_ENGINE_THREADS");
-  unsetenv("KILN_ENGINE_COMPILE");
   EXPECT_EQ(after.later, before.later);
   EXPECT_EQ(after.compiling_ns, before.compiling_ns);
   // All widths at the third and the fourth time.
@@ -115,8 +126,7 @@ TEST(CompiledVersions, AreThereForLaterLaunchesThatLeaveOutTheBorder) {
   constexpr uint32_t kRows = 96, kWidths[] = {384, 256, 64, 320, 448};
   std::vector<uint32_t> in(size_t{kRows} * 448), out(in.size());
   for (uint32_t& each : in) each = static_cast<uint32_t>(&each - in.data()) * 2654435761u;
-  setenv("KILN_ENGINE_COMPILE", "always", 1);
-  setenv("KILN_ENGINE_THREADS", "1", 1);
+  const AtOnce at_once;
   Session session(text);
   const uint32_t* from = session.allow(in, "in", false);
   uint32_t* to = session.allow(out, "out");
@@ -142,8 +152,6 @@ TEST(CompiledVersions, AreThereForLaterLaunchesThatLeaveOutTheBorder) {
     const uint64_t held = after.entered - before.entered - (after.missed - before.missed);
     EXPECT_GE(held, uint64_t{4} * (width / 32) * (kRows / 8)) << width;  // once per block
   }
-  unsetenv("KILN_ENGINE_THREADS");
-  unsetenv("KILN_ENGINE_COMPILE");
 }
 
 // The distance between the local variables of two lanes is part of the code. It does not depend on
@@ -169,8 +177,7 @@ TEST(CompiledVersions, AreThereAfterAKernelWithMoreLocalMemory) {
     text += other.substr(other.find(".visible"));
     text.replace(text.rfind(" k("), 3, fmt::format(" k{}(", bytes));
   }
-  setenv("KILN_ENGINE_COMPILE", "always", 1);
-  setenv("KILN_ENGINE_THREADS", "1", 1);
+  const AtOnce at_once;
   Session session(text);
   std::vector<uint32_t> out(256), wanted;
   uint32_t* to = session.allow(out, "out");
@@ -201,8 +208,6 @@ TEST(CompiledVersions, AreThereAfterAKernelWithMoreLocalMemory) {
     wanted.push_back(value);
   }
   EXPECT_EQ(out, wanted);
-  unsetenv("KILN_ENGINE_THREADS");
-  unsetenv("KILN_ENGINE_COMPILE");
 }
 
 }  // namespace
