@@ -72,9 +72,11 @@ struct Place {
 // Is f32 arithmetic a hundred times as slow if a value is subnormal? f64 arithmetic on the same
 // values is not, and neither are conversions.
 #if defined(__x86_64__)
-constexpr bool kSubnormalsAreSlow = true, kAsksAhead = true;
+constexpr bool kSubnormalsAreSlow = true;
+constexpr bool kAsksAhead = true;  // Target::ask_for()
 #else
-constexpr bool kSubnormalsAreSlow = false, kAsksAhead = false;  // kAsksAhead: Target::ask_for()
+constexpr bool kSubnormalsAreSlow = false;
+constexpr bool kAsksAhead = false;
 #endif
 
 // One Op of the phase.

@@ -27,12 +27,12 @@ struct Rise {
 };
 using Rising = std::optional<Rise>;  // no value: unknown
 
+bool is_too_large(int64_t number) { return number > kFarthest || number < -kFarthest; }
+
 // a + times * b
 Rising sum(const Rising& a, const Rising& b, int64_t times = 1) {
   if (!a || !b || (a->scalar && b->scalar && a->scalar != b->scalar)) return std::nullopt;
-  if (std::abs(b->times) > kFarthest || std::abs(b->more) > kFarthest ||
-      std::abs(times) > kFarthest)
-    return std::nullopt;
+  if (is_too_large(b->times) || is_too_large(b->more) || is_too_large(times)) return std::nullopt;
   return Rise{a->scalar ? a->scalar : b->scalar, a->times + times * b->times,
               a->more + times * b->more};
 }
@@ -59,7 +59,7 @@ class RiseOf {
     if (!*rise || !pointer_) return 0;
     const Rise& by = **rise;
     const int64_t scalar = by.scalar ? value_now(*by.scalar).value_or(0) : 0;
-    if (std::abs(scalar) > kFarthest || std::abs(by.times) > kFarthest) return 0;
+    if (is_too_large(scalar) || is_too_large(by.times)) return 0;
     const int64_t bytes = std::abs(by.times * scalar + by.more);
     // Tests have small arrays, and compile at once.
     if (warp_.block->grid->settings.compile_after == 0) return bytes != 0 && bytes <= kFarthest;

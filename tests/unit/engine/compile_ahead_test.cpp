@@ -94,6 +94,24 @@ TEST(CompiledAhead, DoesNotAskForWhatTheCpuForesees) {
   EXPECT_EQ(asked(kPointer, kLarge, 64), 0u);
 }
 
+// What the products would be does not fit into 64 bits.
+TEST(CompiledAhead, DoesNotMultiplyWithoutEnd) {
+  if (!compiles()) GTEST_SKIP();
+  const std::string loop =
+      "mul.lo.u64 %rd5, %rd6, 0x8000000000000000; shl.b64 %rd5, %rd5, 31;"
+      "mul.lo.u64 %rd5, %rd5, 0x7fffffffffffffff; add.s64 %rd4, %rd1, %rd5;"
+      "ld.global.u32 %r6, [%rd4]; add.u32 %r7, %r7, %r6; add.s64 %rd6, %rd6, 0x8000000000000000;";
+  std::vector<uint32_t> in(64, 5), out(kStride);
+  setenv("KILN_ENGINE_COMPILE", "always", 1);
+  Session session(sums(loop));
+  const uint32_t* from = session.allow(in, "in", false);
+  uint32_t* to = session.allow(out, "out");
+  const Shape3 shape{{kBlocks, 1, 1}, {kThreads, 1, 1}};
+  EXPECT_EQ(session.launch("k", shape, from, to, 20u, kStride).text, "");
+  unsetenv("KILN_ENGINE_COMPILE");
+  EXPECT_EQ(out, std::vector<uint32_t>(kStride, 100));
+}
+
 TEST(CompiledAhead, DoesNotAskForSmallMemory) {
   if (!compiles()) GTEST_SKIP();
   EXPECT_EQ(asked(kIndex, kSmall, kStride), 0u);
