@@ -11,11 +11,12 @@
 namespace kiln::engine {
 namespace {
 
-constexpr uint32_t kBlocks = 16, kThreads = 64, kStride = kBlocks * kThreads;  // a page of words
-constexpr uint32_t kLarge = 1 << 21, kSmall = 1 << 20;                         // words
+constexpr uint32_t kAllBlocks = 16, kInBlock = 64,
+                   kStride = kAllBlocks * kInBlock;     // a page of words
+constexpr uint32_t kLarge = 1 << 21, kSmall = 1 << 20;  // words
 
 // Each thread adds every `stride`th word, `loop` says how: n words at %rd4 and up, into %r7.
-std::string sums(const std::string& loop) {
+std::string sums_by(const std::string& loop) {
   return kernel_text("u64 p, u64 q, u32 n, u32 stride",
                      "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q]; ld.param.u32 %r9, [n];"
                      "ld.param.u32 %r2, [stride]; mov.u32 %r1, %tid.x; mov.u32 %r3, %ctaid.x;"
@@ -28,7 +29,7 @@ std::string sums(const std::string& loop) {
                          "st.global.u32 [%rd3], %r7;");
 }
 
-const std::string kIndex =
+const std::string kNarrowIndex =
     "mad.wide.u32 %rd4, %r5, 4, %rd1; ld.global.u32 %r6, [%rd4]; add.u32 %r7, %r7, %r6;"
     "add.u32 %r5, %r5, %r2;";
 const std::string kWideIndex =
@@ -56,10 +57,10 @@ uint32_t asked(const std::string& loop, uint32_t words, uint32_t stride, bool ba
       wanted[t] += in[backward ? words - 1 - t - i * stride : t + i * stride];
   }
   setenv("KILN_ENGINE_COMPILE", compile, 1);
-  Session session(sums(loop));
+  Session session(sums_by(loop));
   const uint32_t* from = session.allow(in, "in", false);
   uint32_t* to = session.allow(out, "out");
-  const Shape3 shape{{kBlocks, 1, 1}, {kThreads, 1, 1}};
+  const Shape3 shape{{kAllBlocks, 1, 1}, {kInBlock, 1, 1}};
   // So often that it is compiled in any case.
   for (uint32_t ran = 0; ran < 300'000; ran += rounds * kStride / kWarpSize * 5)
     EXPECT_EQ(session.launch("k", shape, from, to, rounds, stride).text, "");
@@ -76,7 +77,7 @@ uint32_t asked(const std::string& loop, uint32_t words, uint32_t stride, bool ba
 
 TEST(CompiledAhead, AsksForMemoryThatIsFarAway) {
   if (!compiles() || !kAsksAhead) GTEST_SKIP();
-  for (const std::string& loop : {kIndex, kWideIndex, kWidened, kPointer, kConstant})
+  for (const std::string& loop : {kNarrowIndex, kWideIndex, kWidened, kPointer, kConstant})
     EXPECT_GT(asked(loop, kLarge, kStride), 0u) << loop;
   EXPECT_GT(asked(kDownwards, kLarge, kStride, true), 0u);
 }
@@ -84,13 +85,13 @@ TEST(CompiledAhead, AsksForMemoryThatIsFarAway) {
 // So that tests of small programs see it too.
 TEST(CompiledAhead, AsksAnywhereIfAllIsCompiled) {
   if (!compiles() || !kAsksAhead) GTEST_SKIP();
-  EXPECT_GT(asked(kIndex, 1 << 12, kStride, false, "always"), 0u);
+  EXPECT_GT(asked(kNarrowIndex, 1 << 12, kStride, false, "always"), 0u);
   EXPECT_GT(asked(kPointer, 1 << 12, 8, false, "always"), 0u);
 }
 
 TEST(CompiledAhead, DoesNotAskForWhatTheCpuForesees) {
   if (!compiles()) GTEST_SKIP();
-  EXPECT_EQ(asked(kIndex, kLarge, kStride / 2), 0u);
+  EXPECT_EQ(asked(kNarrowIndex, kLarge, kStride / 2), 0u);
   EXPECT_EQ(asked(kPointer, kLarge, 64), 0u);
 }
 
@@ -103,10 +104,10 @@ TEST(CompiledAhead, DoesNotMultiplyWithoutEnd) {
       "ld.global.u32 %r6, [%rd4]; add.u32 %r7, %r7, %r6; add.s64 %rd6, %rd6, 0x8000000000000000;";
   std::vector<uint32_t> in(64, 5), out(kStride);
   setenv("KILN_ENGINE_COMPILE", "always", 1);
-  Session session(sums(loop));
+  Session session(sums_by(loop));
   const uint32_t* from = session.allow(in, "in", false);
   uint32_t* to = session.allow(out, "out");
-  const Shape3 shape{{kBlocks, 1, 1}, {kThreads, 1, 1}};
+  const Shape3 shape{{kAllBlocks, 1, 1}, {kInBlock, 1, 1}};
   EXPECT_EQ(session.launch("k", shape, from, to, 20u, kStride).text, "");
   unsetenv("KILN_ENGINE_COMPILE");
   EXPECT_EQ(out, std::vector<uint32_t>(kStride, 100));
@@ -114,7 +115,7 @@ TEST(CompiledAhead, DoesNotMultiplyWithoutEnd) {
 
 TEST(CompiledAhead, DoesNotAskForSmallMemory) {
   if (!compiles()) GTEST_SKIP();
-  EXPECT_EQ(asked(kIndex, kSmall, kStride), 0u);
+  EXPECT_EQ(asked(kNarrowIndex, kSmall, kStride), 0u);
   EXPECT_EQ(asked(kConstant, kSmall, kStride), 0u);
 }
 
