@@ -407,6 +407,15 @@ bool Emitter::write_steps() {
   return true;
 }
 
+void Emitter::find_rises() {
+  for (const Variable& v : plan_.variables) {
+    if (v.kept != Kept::Steps || rises_.count({v.steps.step, v.bytes})) continue;
+    Reg rises = t_.vector();
+    t_.steps(rises, static_cast<uint64_t>(v.steps.step), v.bytes);
+    rises_.emplace(std::pair{v.steps.step, v.bytes}, rises);
+  }
+}
+
 std::unique_ptr<Emitted> Emitter::run() {
   t_.begin();
   // A single pass begins with the first lane.
@@ -452,12 +461,7 @@ std::unique_ptr<Emitted> Emitter::run() {
   find_groups();
   find_indexed();
   begin_masks();
-  for (const Variable& v : plan_.variables) {
-    if (v.kept != Kept::Steps || rises_.count({v.steps.step, v.bytes})) continue;
-    Reg rises = t_.vector();
-    t_.steps(rises, static_cast<uint64_t>(v.steps.step), v.bytes);
-    rises_.emplace(std::pair{v.steps.step, v.bytes}, rises);
-  }
+  find_rises();
   find_pointers();
   find_asked();
   if (plan_.phase.branches || out_->goes_on || plan_.apart) {

@@ -57,6 +57,7 @@ class Emitter {
   void read_input(uint32_t variable);
   void splat_base(uint32_t variable);
   void find_labels();
+  void find_rises();
   void write_back(uint32_t variable);
   void write_predicate(uint32_t variable);
   List<uint32_t> live_at(uint32_t op) const;

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "engine/compile/entry.h"
-#include "engine/compile/subnormals.h"
 #include "engine/compile/versions.h"
 #include "engine/decode/control.h"
 #include "engine/machine/advance.h"

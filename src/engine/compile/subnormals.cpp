@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/compile/subnormals.h"
-
+// Does a stretch meet subnormal values, and is it faster with f32 computed in f64?
 #include <algorithm>
 #include <limits>
 #include <optional>
+
+#include "engine/compile/versions.h"
 
 namespace kiln::engine {
 namespace {

@@ -66,4 +66,23 @@ void note_failure(Stretch& stretch, Compiled& compiled);
 // For resting code: skips this entry, and makes the code ready again after enough of them.
 void rest(Compiled& compiled);
 
+// When is f32 computed in f64? When the CPU has often met subnormal values in a stretch, and if it
+// is faster (Subnormals in stretches.h; subnormals.cpp). Called after some of the entries, and at
+// the end of a turn.
+[[gnu::cold, gnu::noinline]] void look_for_subnormals(Stretch& entered, const Warp& warp) noexcept;
+
+// Times one entry.
+class TimedEntry {
+ public:
+  TimedEntry(Stretch& entered, const Warp& warp);
+  ~TimedEntry();
+  TimedEntry(const TimedEntry&) = delete;
+  TimedEntry& operator=(const TimedEntry&) = delete;
+
+ private:
+  Stretch& stretch_;
+  const Warp& warp_;
+  uint64_t begin_, steps_;
+};
+
 }  // namespace kiln::engine
