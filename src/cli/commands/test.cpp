@@ -145,7 +145,6 @@ Result<int> run(build::Request request, const std::string& target, const Extent&
                  "kiln new NAME makes a project with tests"};
   TRY(sys::Environment env, program_environment(context.env));
   Session session{context, folder, std::move(request), extent.limit_s, {}};
-  if (session.request.fresh) CHECK_OK(sys::real_files().remove(folder / "build"));
 
   session.request.targets = {folder.string()};
   TRY(build::Outcome library, build_for(context, session.request));
