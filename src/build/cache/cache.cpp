@@ -25,10 +25,12 @@ constexpr uint64_t kDefaultLimitBytes = uint64_t{5} << 30;
 // A damaged file must not make a sum overflow.
 constexpr int64_t kMostOfACount = int64_t{1} << 60;
 
-// "5G", "500M", "1000"
+// "5G", "500M", "1000B", "0". Not "5": whoever writes that means gigabytes, and five bytes would
+// empty the cache.
 std::optional<uint64_t> parse_bytes(std::string_view text) {
   uint64_t unit = 1;
   text = text::trim(text);
+  if (text != "0" && text.find_first_of("BKMGT") == text.npos) return std::nullopt;
   if (text.ends_with('B')) text.remove_suffix(1);
   for (auto [letter, shift] : {std::pair{'K', 10}, {'M', 20}, {'G', 30}, {'T', 40}})
     if (text.ends_with(letter)) {
@@ -62,7 +64,7 @@ Result<CachePlace> named_place(const sys::Environment& env) {
     auto bytes = parse_bytes(*limit);
     if (!bytes)
       return Error{Fault::Environment, "cannot use KILN_CACHE_SIZE",
-                   fmt::format("it is '{}', not a size such as 5G or 500M", *limit),
+                   fmt::format("it is '{}', not a size with a unit such as 5G or 500M", *limit),
                    "unset it, or correct it"};
     place.limit_bytes = *bytes;
   }

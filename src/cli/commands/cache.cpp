@@ -210,7 +210,8 @@ Result<int> prune_to(const Options& options, const Context& context) {
     auto asked = build::cache_place(env);
     if (!asked)
       return Error{Fault::Usage, fmt::format("cannot prune the cache to '{}'", options.size),
-                   "not a size; use e.g. 5G or 500M", "kiln cache prune --size 2G"};
+                   text::to_int(options.size) ? "it has no unit" : "it is not a size",
+                   "give a unit: 500M or 5G"};
     limit = asked->limit_bytes;
   }
   int64_t removed = 0;

@@ -111,10 +111,15 @@ TEST_F(CacheTest, OffMeansOff) {
   EXPECT_EQ(cache_place(env)->folder, "/d");
   env.set("KILN_CACHE_SIZE", "20M");
   EXPECT_EQ(cache_place(env)->limit_bytes, 20u << 20);
-  for (const char* wrong : {"lots", "-1", "99999999T", "9223372036854775807K", "8388608T", "1GG"}) {
+  for (const char* wrong : {"lots", "-1", "99999999T", "9223372036854775807K", "8388608T", "1GG",
+                            "5", "5368709120", "G", "B"}) {
     env.set("KILN_CACHE_SIZE", wrong);
     EXPECT_FALSE(cache_place(env)) << wrong;
   }
+  env.set("KILN_CACHE_SIZE", "0");
+  EXPECT_EQ(cache_place(env)->limit_bytes, 0u);
+  env.set("KILN_CACHE_SIZE", "5368709120B");
+  EXPECT_EQ(cache_place(env)->limit_bytes, uint64_t{5} << 30);
   env.set("KILN_CACHE_SIZE", "8388607T");
   EXPECT_EQ(cache_place(env)->limit_bytes, uint64_t{8388607} << 40);
 }
