@@ -31,7 +31,8 @@ where = torch.cuda.get_device_name() if torch.cuda.is_available() else "the engi
 print("KILN-TRIAL " + json.dumps([torch.__version__, platform.python_version(), len(names), where]))
 )";
 
-Result<fs::path> python_of(const std::string& where, const build::World& world) {
+Result<fs::path> python_of(const TrialRequest& request, const build::World& world) {
+  const std::string& where = request.where;
   for (const fs::path& path : {fs::path(where), fs::path(where) / "bin/python"})
     if (where.find('/') != where.npos && world.files.state(path).is_executable &&
         !world.files.state(path).is_directory)
@@ -45,7 +46,12 @@ Result<fs::path> python_of(const std::string& where, const build::World& world) 
     return Error{
         Fault::Environment, "cannot try the wheel", "python3 is not on PATH",
         "install one, or name the folder of a virtual environment with torch: --try FOLDER"};
-  return environment_with("try", python, {where}, true, world);
+  auto made = environment_with("try", python, {where}, request.may_install, world);
+  if (!made && !request.may_install)
+    return Error{Fault::Environment, "cannot try the wheel",
+                 "no earlier trial installed it, and --offline installs nothing",
+                 "run it once without --offline, or name an environment that has torch"};
+  return made;
 }
 
 // Of this process's variables what a new shell would have: no PYTHONPATH that brings kiln or
@@ -82,7 +88,7 @@ Finding try_wheel(const TrialRequest& request, const build::World& world) {
   auto failed = [&](std::string why, std::string fix = "") {
     return Finding{Verdict::Fault, area, fmt::format("{}: {}", request.where, why), std::move(fix)};
   };
-  auto python = python_of(request.where, world);
+  auto python = python_of(request, world);
   if (!python) return failed(python.error().why, python.error().fix);
   auto made = sys::make_temporary_folder("kiln-try");
   if (!made) return failed(made.error().why);

@@ -16,6 +16,7 @@ struct TrialRequest {
   fs::path smoke;       // a script to run after that; empty: none
   std::string
       where;  // "torch==2.7.1", or a Python, or a folder of an environment, that has a torch
+  bool may_install = true;  // else only an environment of an earlier trial will do
 };
 
 // One finding: what ran on what, or what went wrong.

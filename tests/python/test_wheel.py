@@ -151,6 +151,14 @@ def test_tried_where_no_kiln_is(wheel):
     assert "smoke.py passed" in tried[0]["text"]
 
 
+def test_offline_installs_no_torch_to_try_it_with(wheel, project):
+    done = kiln("wheel", project, "--no-tools", "--offline", "--try", "torch==0.0.1", code=1)
+    assert "torch==0.0.1: no earlier trial installed it, and --offline installs nothing" in (
+        done.stderr
+    )
+    assert "installing" not in done.stderr
+
+
 @pytest.mark.long
 def test_the_older_torch_takes_the_same_file(wheel, tmp_path):
     older = ROOT / "build/venvs/torch-2.7.1"

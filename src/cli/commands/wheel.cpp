@@ -87,7 +87,8 @@ Findings try_all(const Options& options, const ship::Wheel& wheel, const fs::pat
   fs::path smoke = project / kSmoke;
   if (!world.files.state(smoke).is_file()) smoke.clear();
   for (const std::string& where : options.tries)
-    findings.push_back(ship::try_wheel({wheel.file, wheel.library.name, smoke, where}, world));
+    findings.push_back(
+        ship::try_wheel({wheel.file, wheel.library.name, smoke, where, !options.offline}, world));
   return findings;
 }
 
@@ -117,7 +118,10 @@ Result<int> show_plan(const Options& options, const fs::path& folder, const std:
     steps.push_back(options.offline ? "run auditwheel and twine if they are installed"
                                     : "install and run auditwheel and twine");
   for (const std::string& where : options.tries)
-    steps.push_back(fmt::format("install it in a clean environment with {} and try it", where));
+    steps.push_back(fmt::format("{} with {} and try it",
+                                options.offline ? "use the environment of an earlier trial"
+                                                : "install it in a clean environment",
+                                where));
   if (context.json)
     context.print_json({{"dry_run", true}, {"steps", steps}});
   else
@@ -194,7 +198,7 @@ Run setup(CLI::App& app) {
       ->type_name("WHEEL");
   app.add_flag("--no-tools", options->no_tools, "Do not run auditwheel and twine");
   app.add_flag("--offline", options->offline,
-               "Install nothing: run only the tools that are already installed");
+               "Install nothing: use only tools and environments that are already there");
   app.add_flag("--editable", options->editable,
                "For pip install -e: a package that builds itself on import");
   app.add_flag("--dry-run", options->dry_run, "Print what would be done, and change nothing");
