@@ -98,6 +98,9 @@ Result<Member> read_zip_entry(Bytes bytes, uint64_t* at) {
   Member member;
   member.name = std::string(text_of(*name));
   member.method = *read_at<uint16_t>(*head, 10);
+  constexpr uint8_t kUnix = 3, kDarwin = 19;  // APPNOTE.TXT 4.4.2.2
+  if (const uint8_t system = *read_at<uint8_t>(*head, 5); system == kUnix || system == kDarwin)
+    member.mode = *read_at<uint32_t>(*head, 38) >> 16;
   member.unpacked_bytes = *read_at<uint32_t>(*head, 24);
   uint64_t packed = *read_at<uint32_t>(*head, 20), local = *read_at<uint32_t>(*head, 42);
   read_zip64(*extra, member.unpacked_bytes, packed, local);
@@ -113,8 +116,12 @@ Result<Member> read_zip_entry(Bytes bytes, uint64_t* at) {
       !slice(bytes, local, kZipLocalBytes))
     return damaged("a zip archive", *at,
                    fmt::format("the member '{}' claims to start at {}", member.name, local));
-  uint64_t data = local + kZipLocalBytes + *read_at<uint16_t>(bytes, local + 26) +
-                  *read_at<uint16_t>(bytes, local + 28);
+  const uint64_t local_name_bytes = *read_at<uint16_t>(bytes, local + 26);
+  const auto local_name = slice(bytes, local + kZipLocalBytes, local_name_bytes);
+  if (!local_name || text_of(*local_name) != member.name)
+    return damaged("a zip archive", local,
+                   fmt::format("the member '{}' has another name before its data", member.name));
+  uint64_t data = local + kZipLocalBytes + local_name_bytes + *read_at<uint16_t>(bytes, local + 28);
   auto content = slice(bytes, data, packed);
   if (!content)
     return damaged("a zip archive", *at,

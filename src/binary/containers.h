@@ -15,6 +15,7 @@ struct Member {
   Bytes packed;
   uint64_t unpacked_bytes = 0;
   uint16_t method = 0;  // of a zip: 0 stored, 8 deflate
+  uint32_t mode = 0;    // of a zip written on Unix: st_mode, such as 0100644; 0: unknown
 };
 
 bool is_ar(Bytes bytes);

@@ -172,10 +172,12 @@ bool is_stray(std::string_view name) {
 }
 
 void check_files(const WheelView& wheel, Findings& out) {
-  std::vector<std::string> stray, tops, odd;
+  std::vector<std::string> stray, tops, odd, special;
   std::set<std::string> seen, folded;
   for (const MemberView& member : wheel.members) {
     if (is_stray(member.name)) stray.push_back(member.name);
+    if (!member.oddity.empty())
+      special.push_back(fmt::format("{} is {}", member.name, member.oddity));
     if (!seen.insert(member.name).second)
       odd.push_back(member.name + " (twice)");
     else if (!folded.insert(text::lower(member.name)).second)
@@ -195,6 +197,9 @@ void check_files(const WheelView& wheel, Findings& out) {
   std::sort(tops.begin(), tops.end());
   tops.erase(std::unique(tops.begin(), tops.end()), tops.end());
   if (!odd.empty()) out.push_back({Verdict::Fault, "files", "names: " + some(odd), ""});
+  if (!special.empty())
+    out.push_back({Verdict::Fault, "files", "not plain files: " + some(special),
+                   "do not install it; a wheel contains plain files only"});
   if (!stray.empty())
     out.push_back(
         {Verdict::Doubt, "files", "left over from a build: " + some(stray), "leave them out"});
@@ -203,7 +208,7 @@ void check_files(const WheelView& wheel, Findings& out) {
         {Verdict::Doubt, "files",
          fmt::format("it installs a package called {}, as many others do", text::join(tops, ", ")),
          "leave it out, or put it into your package"});
-  if (odd.empty() && stray.empty() && tops.empty())
+  if (odd.empty() && special.empty() && stray.empty() && tops.empty())
     out.push_back({Verdict::Good, "files", "no unexpected files", ""});
 }
 

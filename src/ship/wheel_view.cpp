@@ -3,6 +3,7 @@
 #include "ship/wheel_view.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -30,6 +31,32 @@ bool is_python_symbol(std::string_view name) {
 
 bool is_library_name(std::string_view name) {
   return name.ends_with(".so") || name.find(".so.") != name.npos;
+}
+
+// For a terminal, which a target must not steer.
+std::string printable(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (auto byte = static_cast<unsigned char>(c); byte < 0x20 || byte == 0x7f) c = '?';
+  return out;
+}
+
+// A wheel holds files and folders. Some tools that unpack it create whatever else its modes name.
+std::string oddity_of(uint32_t mode, std::string_view content) {
+  constexpr size_t kShownOfTarget = 200;
+  switch (mode & S_IFMT) {
+    case 0:
+    case S_IFREG:
+    case S_IFDIR:
+      return mode & (S_ISUID | S_ISGID) ? "setuid or setgid" : "";
+    case S_IFLNK:
+      return "a symbolic link to " + printable(content.substr(0, kShownOfTarget));
+    case S_IFIFO:
+    case S_IFSOCK:
+      return "a pipe or socket";
+    default:
+      return "a device";
+  }
 }
 
 Result<LibraryView> read_library(const std::string& member, binary::Bytes bytes) {
@@ -99,10 +126,11 @@ Result<WheelView> read_wheel(const fs::path& file) {
     return std::move(members.error());
   }
   for (const binary::Member& member : *members) {
-    if (member.name.ends_with('/')) continue;
+    if (member.name.ends_with('/') && oddity_of(member.mode, "").empty()) continue;
     TRY(std::vector<std::byte> content, binary::unpack_member(member));
     std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
-    view.members.push_back({member.name, content.size(), member.packed.size(), record_hash(text)});
+    view.members.push_back({member.name, content.size(), member.packed.size(), record_hash(text),
+                            oddity_of(member.mode, text)});
     auto parts = text::split(member.name, '/');
     if (parts.size() == 2 && parts[0].ends_with(".dist-info")) {
       view.dist_info = std::string(parts[0]);

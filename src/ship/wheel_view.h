@@ -22,6 +22,8 @@ struct MemberView {
   std::string name;
   uint64_t bytes = 0, packed_bytes = 0;
   std::string hash;  // as RECORD has it
+  // Not a plain file: "a symbolic link to /etc/passwd", "a device", "setuid"; empty otherwise.
+  std::string oddity{};
 };
 
 struct LibraryView {

@@ -133,6 +133,15 @@ TEST(Wheel, MembersAndNamesThatLeadOut) {
   EXPECT_THAT(refused.error().why, HasSubstr("is outside its folder"));
 }
 
+TEST(Wheel, ANameThatDiffersBeforeTheData) {
+  auto bytes = corpus("wheel.whl");
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  bytes[text.find("pkg/x.so")] = std::byte{'q'};
+  auto refused = read_zip(bytes);
+  ASSERT_FALSE(static_cast<bool>(refused));
+  EXPECT_THAT(refused.error().why, HasSubstr("has another name before its data"));
+}
+
 TEST(Wheel, ABombIsRefused) {
   Member member{"x.so", Bytes(reinterpret_cast<const std::byte*>("abcd"), 4), uint64_t{1} << 30, 8};
   auto refused = unpack_member(member);

@@ -69,6 +69,14 @@ TEST(Audit, ALibraryOfAnotherCpu) {
   EXPECT_THAT(complaint(wheel, "platform").text, HasSubstr("is for x86_64"));
 }
 
+TEST(Audit, AMemberThatIsNoPlainFile) {
+  WheelView wheel = good_wheel();
+  wheel.members[0].oddity = "a symbolic link to /etc/passwd";
+  Finding found = complaint(wheel, "files");
+  EXPECT_EQ(found.verdict, Verdict::Fault);
+  EXPECT_THAT(found.text, HasSubstr("my_ext/__init__.py is a symbolic link to /etc/passwd"));
+}
+
 TEST(Audit, TorchIsBundled) {
   WheelView wheel = good_wheel();
   wheel.members.push_back({"my_ext.libs/libtorch_cpu-1a2b.so", 1, 1, "sha256=c"});
