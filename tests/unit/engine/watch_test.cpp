@@ -166,6 +166,51 @@ TEST(Watch, AnAsynchronousCopyReadsAndWrites) {
   EXPECT_EQ(w.recorder.asyncs[2].step, AsyncStep::Wait);
 }
 
+// 41 words in copies of 16 bytes: ten whole ones, one of 4 bytes at the end of the memory, and
+// lanes beyond it that copy nothing.
+constexpr const char* kCopyOf41Words =
+    ".shared .align 16 .b8 tile[512];\nld.param.u64 %rd1, [p];\nld.param.u64 %rd4, [q];\n"
+    "mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 16;\nadd.u64 %rd3, %rd1, %rd2;\n"
+    "add.u64 %rd5, %rd4, %rd2;\nmov.u32 %r3, tile;\nmad.lo.u32 %r4, %r1, 16, %r3;\n"
+    "mul.lo.s32 %r5, %r1, 4;\nsub.s32 %r6, 41, %r5;\nmax.s32 %r6, %r6, 0;\n"
+    "min.s32 %r6, %r6, 4;\nmul.lo.s32 %r7, %r6, 4;\n"
+    "cp.async.cg.shared.global [%r4], [%rd3], 16, %r7;\ncp.async.wait_all;\n"
+    "ld.shared.v4.b32 {%r10, %r11, %r12, %r13}, [%r4];\n"
+    "st.global.v4.b32 [%rd5], {%r10, %r11, %r12, %r13};";
+
+TEST(Watch, AnAsynchronousCopyReadsOnlyTheBytesOfItsSource) {
+  const std::string text = kernel_text("u64 p, u64 q", kCopyOf41Words);
+  std::vector<uint32_t> memory(41), out(128, 1);
+  for (uint32_t i = 0; i < 41; ++i) memory[i] = 100 + i;
+  for (bool watched : {false, true}) {
+    Watched w(text);
+    if (!watched) w.session.device.sink = nullptr;
+    const LaunchOutcome outcome =
+        w.session.launch("k", {}, w.session.allow(memory, "p"), w.session.allow(out, "q"));
+    ASSERT_EQ(outcome.code, 0) << outcome.text;
+    for (uint32_t i = 0; i < 128; ++i) EXPECT_EQ(out[i], i < 41 ? 100 + i : 0) << i;
+    if (!watched) continue;
+    ASSERT_GE(w.recorder.accesses.size(), 3u);
+    EXPECT_EQ(w.recorder.accesses[1].bytes, 16u);
+    EXPECT_EQ(w.recorder.accesses[1].by.mask, 0x3ffu);
+    EXPECT_EQ(w.recorder.accesses[2].bytes, 4u);
+    EXPECT_EQ(w.recorder.accesses[2].by.mask, 0x400u);
+  }
+  std::vector<uint32_t> shorter(40);
+  Session session(text);
+  EXPECT_NE(session.launch("k", {}, session.allow(shorter, "p"), session.allow(out, "q")).code, 0)
+      << "the 41st word is outside";
+}
+
+TEST(Watch, AnAsynchronousCopyOfATailIsAlignedAsAWholeOne) {
+  Session session(
+      kernel_text("u64 p",
+                  ".shared .align 16 .b8 tile[16];\nld.param.u64 %rd1, [p];\nmov.u32 %r4, tile;\n"
+                  "cp.async.cg.shared.global [%r4], [%rd1+4], 16, 4;\ncp.async.wait_all;"));
+  std::vector<uint64_t> memory(64);
+  EXPECT_EQ(session.launch("k", {}, session.allow(memory, "p")).code, kMisalignedAddress);
+}
+
 TEST(Watch, AFunctionBehindAPointerIsWatchedToo) {
   const std::string text = module_text(
       ".func f(.param .b64 a)\n{\n.reg .b64 %rd<3>;\nld.param.u64 %rd1, [a];\n"

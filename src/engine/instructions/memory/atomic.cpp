@@ -286,11 +286,67 @@ bool fence_sequential(Lowering& l) { return lower_fence(l, Strength::Sequential)
 namespace {
 
 struct AsyncSource {
-  uint32_t to_base, source_bytes;
+  uint32_t to_base;
+  uint32_t source;  // the size of each lane's source, or the predicate that ignores it
+  bool ignores;
   int64_t to_offset;
   uint8_t to_flags;
   uint32_t bytes;
 };
+
+// How many bytes each active lane reads; the rest of its destination becomes zero.
+void source_sizes(Warp& warp, const AsyncSource& how, uint32_t (&sizes)[kWarpSize]) {
+  const uint32_t* given = warp.lanes<uint32_t>(how.source);
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    const uint32_t size = !how.ignores ? given[i] : given[0] >> i & 1 ? 0 : how.bytes;
+    sizes[i] = warp.mask >> i & 1 ? std::min(how.bytes, size) : 0;
+  }
+}
+
+// Finds the source of each lane. A tail is often at the end of an allocation, so a lane that copies
+// 4 of 16 bytes must not be checked for the other 12; its address must still be aligned to 16.
+bool locate_sources(Warp& warp, const Op* op, const AsyncSource& how,
+                    const uint32_t (&sizes)[kWarpSize], std::byte* (&from)[kWarpSize]) {
+  const uint32_t active = warp.mask;
+  uint32_t whole = 0, partial = 0;
+  for (uint32_t i = 0; i < kWarpSize; ++i) {
+    if (sizes[i] == how.bytes) whole |= 1u << i;
+    if (sizes[i] != 0 && sizes[i] != how.bytes) partial |= 1u << i;
+  }
+  bool good = true;
+  if (whole) {
+    warp.mask = whole;
+    watch_access(warp, op, {AccessKind::Load, Strength::Weak, Scope::None, true, how.bytes});
+    std::byte* at[kWarpSize];
+    const Shape shape = locate(warp, op, how.bytes, Access::Read, at);
+    good = shape != Shape::Fault;
+    for (uint32_t rest = good ? whole : 0; rest; rest &= rest - 1) {
+      const auto i = static_cast<uint32_t>(std::countr_zero(rest));
+      from[i] = shape == Shape::Uniform      ? at[0]
+                : shape == Shape::Contiguous ? at[0] + size_t{i} * how.bytes
+                                             : at[i];
+    }
+  }
+  uint64_t addresses[kWarpSize];
+  warp.mask = partial;
+  if (good && partial) lane_addresses(warp, op, addresses);
+  while (good && warp.mask) {  // the lanes of one size are one access
+    const uint32_t bytes = sizes[std::countr_zero(warp.mask)], others = warp.mask;
+    for (uint32_t i = 0; i < kWarpSize; ++i) {
+      if (sizes[i] != bytes) warp.mask &= ~(1u << i);
+    }
+    watch_access(warp, op, {AccessKind::Load, Strength::Weak, Scope::None, true, bytes});
+    for (uint32_t rest = warp.mask; good && rest; rest &= rest - 1) {
+      const auto i = static_cast<uint32_t>(std::countr_zero(rest));
+      from[i] = locate_at(warp, op, i, static_cast<ptx::Space>(op->z), addresses[i], bytes,
+                          how.bytes, Access::Read);
+      good = from[i] != nullptr;
+    }
+    warp.mask = others & ~warp.mask;
+  }
+  warp.mask = active;
+  return good;
+}
 
 // Reads the bytes now and writes them to shared memory when the program waits for them, so that a
 // read that comes too early shows.
@@ -298,39 +354,25 @@ const Op* run_copy_async(Warp& warp, const Op* op) {
   const AsyncSource& how = *static_cast<const AsyncSource*>(op->data);
   watch_async(warp, op, AsyncStep::Issue);
   std::byte *from[kWarpSize], *to[kWarpSize];
-  const uint32_t* source_bytes = warp.lanes<uint32_t>(how.source_bytes);
   Op target = *op;
   target.a = how.to_base;
   target.imm = how.to_offset;
   target.x = how.to_flags;
   target.z = static_cast<uint8_t>(ptx::Space::Shared);
   watch_access(warp, &target, {AccessKind::Store, Strength::Weak, Scope::None, true, how.bytes});
-  Shape to_shape = locate(warp, &target, how.bytes, Access::Write, to);
+  const Shape to_shape = locate(warp, &target, how.bytes, Access::Write, to);
   if (to_shape == Shape::Fault) return nullptr;
-  uint32_t reading = 0;  // a source size of 0 reads nothing, wherever the address points
-  for (uint32_t i = 0; i < kWarpSize; ++i)
-    reading |= (warp.mask >> i & 1) && source_bytes[i] ? 1u << i : 0;
-  Shape from_shape = Shape::Scattered;
-  if (reading) {
-    uint32_t before = warp.mask;
-    warp.mask = reading;
-    watch_access(warp, op, {AccessKind::Load, Strength::Weak, Scope::None, true, how.bytes});
-    from_shape = locate(warp, op, how.bytes, Access::Read, from);
-    if (from_shape == Shape::Fault) return nullptr;
-    warp.mask = before;
-  }
-  auto at = [&](std::byte*(&pointer)[kWarpSize], Shape shape, uint32_t i) {
-    return shape == Shape::Uniform      ? pointer[0]
-           : shape == Shape::Contiguous ? pointer[0] + size_t{i} * how.bytes
-                                        : pointer[i];
-  };
+  uint32_t sizes[kWarpSize];
+  source_sizes(warp, how, sizes);
+  if (!locate_sources(warp, op, how, sizes, from)) return nullptr;
   for (uint32_t rest = warp.mask; rest; rest &= rest - 1) {
     uint32_t i = static_cast<uint32_t>(std::countr_zero(rest));
     AsyncCopy copy{};
-    copy.to = at(to, to_shape, i);
+    copy.to = to_shape == Shape::Uniform      ? to[0]
+              : to_shape == Shape::Contiguous ? to[0] + size_t{i} * how.bytes
+                                              : to[i];
     copy.bytes = static_cast<uint8_t>(how.bytes);
-    if (reading >> i & 1)
-      std::memcpy(copy.value, at(from, from_shape, i), std::min(how.bytes, source_bytes[i]));
+    if (sizes[i]) std::memcpy(copy.value, from[i], sizes[i]);
     warp.copies.push_back(copy);
   }
   return op + 1;
@@ -373,7 +415,10 @@ bool copy_async(Lowering& l) {
     return l.refuse("it copies 4, 8 or 16 bytes");
   const size_t count = operands.size() - (l.has("L2::cache_hint") ? 1 : 0);
   const ptx::Operand& size = count > 3 ? operands[3] : operands[2];
-  if (!l.lanes(size, ptx::Type::u32, &how.source_bytes)) return false;
+  how.ignores = size.kind == ptx::OperandKind::Predicate;
+  if (how.ignores ? !l.predicate(size, &how.source) : !l.lanes(size, ptx::Type::u32, &how.source)) {
+    return false;
+  }
   Source to, from;
   uint32_t to_bytes = 8, from_bytes = 8;
   ptx::Space shared = ptx::Space::Shared, global = ptx::Space::Global;
