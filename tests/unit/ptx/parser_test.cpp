@@ -295,5 +295,65 @@ TEST_F(Parser, FormsAreMatchedByModifiersTypesAndOperands) {
   EXPECT_THAT(why_unknown(b.instructions[4]), HasSubstr("unknown instruction 'frob'"));
 }
 
+// ptxas 13.0 takes what follows the name of an instruction in any order. CUTLASS and CCCL write
+// some of these; nvcc passes on what an asm statement says.
+constexpr const char* kOtherOrders[] = {
+    "mbarrier.complete_tx.shared::cluster.relaxed.cluster.b64 [%r0], 16;",
+    "mbarrier.expect_tx.shared::cta.relaxed.cta.b64 [%r0], 16;",
+    "mbarrier.arrive.shared::cluster.release.cluster.b64 _, [%r0];",
+    "mbarrier.arrive.expect_tx.shared::cluster.release.cluster.b64 _, [%r0], 16;",
+    "mbarrier.arrive.noComplete.shared.release.cta.b64 %rd2, [%r0], 2;",
+    "mbarrier.init.b64.shared [%r0], 1;",
+    "mbarrier.try_wait.parity.shared::cta.acquire.cta.b64 %p1, [%r0], 0;",
+    "cp.async.mbarrier.arrive.shared.noinc.b64 [%r0];",
+    "cp.async.shared.global.ca [%r0], [%rd0], 4;",
+    "cp.async.bulk.global.shared::cta.L2::cache_hint.bulk_group [%rd0], [%r0], 16, %rd1;",
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+    ".multicast::cluster [%r0], [%rd0], 16, [%r0], %h1, %rd1;",
+    "cp.async.bulk.tensor.tile.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    " [%r0], [%rd0, {%r1, %r1}], [%r0];",
+    "cp.async.bulk.prefetch.tensor.2d.L2.tile.global [%rd0, {%r1, %r1}];",
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group.f32.add [%rd0], [%r0], 16;",
+    "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group.tile"
+    " [%rd0, {%r1, %r1}], [%r0];",
+    "fence.cluster.acq_rel;",
+    "fence.release.cluster.sync_restrict::shared::cta;",
+    "barrier.cluster.arrive.aligned.relaxed;",
+    "barrier.cluster.wait.aligned.acquire;",
+    "barrier.aligned.sync 0;",
+    "ldmatrix.sync.aligned.m8n8.x4.shared.trans.b16 {%r1, %r2, %r3, %r4}, [%r0];",
+    "ldmatrix.sync.aligned.x4.m8n8.shared.b16 {%r1, %r2, %r3, %r4}, [%r0];",
+    "stmatrix.sync.aligned.m8n8.x1.shared.trans.b16 [%r0], {%r1};",
+    "movmatrix.aligned.sync.m8n8.trans.b16 %r1, %r2;",
+    "prefetch.L1.global [%rd0];",
+    "setmaxnreg.inc.aligned.sync.u32 96;",
+    "wgmma.wait_group.aligned.sync 0;",
+    "shfl.down.sync.b32 %r1, %r2, 1, 31, -1;",
+    "match.sync.any.b32 %r1, %r2, -1;",
+    "redux.sync.s32.add %r1, %r2, -1;",
+    "mapa.u32.shared::cluster %r1, %r0, 1;",
+    "tensormap.cp_fenceproxy.global.shared::cta.release.gpu.tensormap::generic.sync.aligned"
+    " [%rd0], [%r0], 128;",
+    "tensormap.replace.global.tile.global_address.b1024.b64 [%rd0], %rd1;",
+    "ld.L1::no_allocate.global.nc.b32 %r1, [%rd0];",
+    "atom.global.gpu.add.acq_rel.u32 %r1, [%rd0], %r2;",
+};
+
+TEST_F(Parser, ModifiersStandInAnyOrderWhereAssemblersTakeThem) {
+  for (const char* text : kOtherOrders) {
+    const Body b = body(std::string(".reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .b16 %h<9>;"
+                                    " .reg .pred %p<9>;\n") +
+                        text);
+    ASSERT_EQ(b.instructions.size(), 1u) << error_ << text;
+    EXPECT_TRUE(match_form(b.instructions[0]).has_value()) << text;
+  }
+  // These orders carry a meaning, and ptxas refuses others.
+  for (const char* text : {"cvt.s32.rni.f32 %r1, %f1;", "mbarrier.shared.frob.b64 [%r0], 1;"}) {
+    const Body b = body(std::string(".reg .b32 %r<9>; .reg .f32 %f<9>;\n") + text);
+    ASSERT_EQ(b.instructions.size(), 1u) << error_ << text;
+    EXPECT_FALSE(match_form(b.instructions[0]).has_value()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace kiln::ptx
