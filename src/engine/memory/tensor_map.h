@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a CUtensorMap of the engine contain? 128 bytes that cuTensorMapEncodeTiled writes and
 // TMA copies read. The layout that a GPU uses is not public, and a map never leaves the machine
-// that made it.
+// that made it. But programs know a few bits of it: CUTLASS and Triton clear bit 21 of the second
+// word for tensors of less than 128 KB, because drivers up to 13.1 set it by mistake. So the first
+// two words are as on a GPU: the address, and flags, none of which the engine reads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/result.h"
@@ -30,8 +33,9 @@ enum class Swizzle : uint8_t {
 };
 
 struct alignas(64) TensorMap {
-  uint64_t magic = 0;
   uint64_t address = 0;
+  uint64_t flags = 0;  // what a program changes here has no effect
+  uint64_t magic = 0;
   uint64_t strides[kMaxTensorRank - 1] = {};  // in bytes, of dimensions 1 and up
   uint32_t last[kMaxTensorRank] = {};         // index of the last element of each dimension
   uint16_t box[kMaxTensorRank] = {};
@@ -43,6 +47,7 @@ struct alignas(64) TensorMap {
   uint8_t interleave = 0;
 };
 static_assert(sizeof(TensorMap) == 128);
+static_assert(offsetof(TensorMap, address) == 0 && offsetof(TensorMap, flags) == 8);
 
 constexpr uint64_t kTensorMapMagic = 0x70616d2d6e6c696bu;  // "kiln-map"
 
