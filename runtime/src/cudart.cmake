@@ -3,10 +3,11 @@
 # The sections of a name are its own: link with -Wl,--gc-sections, compile the .cpp with -ffunction-sections -fdata-sections.
 set(KILN_CUDART_SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/cudart_trampoline.S
-    ${CMAKE_CURRENT_LIST_DIR}/cudart_convert.cpp)
+    ${CMAKE_CURRENT_LIST_DIR}/cudart_convert.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/refused_library.cpp)
 # cmake does not follow the includes of an assembler file under every generator.
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/cudart_trampoline.S PROPERTIES OBJECT_DEPENDS
-    "${CMAKE_CURRENT_LIST_DIR}/cudart.def;${CMAKE_CURRENT_LIST_DIR}/front_entry.h;${CMAKE_CURRENT_LIST_DIR}/cudart_trampoline_x86_64.inc;${CMAKE_CURRENT_LIST_DIR}/cudart_trampoline_aarch64.inc")
+    "${CMAKE_CURRENT_LIST_DIR}/cudart.def;${CMAKE_CURRENT_LIST_DIR}/gpu_libraries.def;${CMAKE_CURRENT_LIST_DIR}/front_entry.h;${CMAKE_CURRENT_LIST_DIR}/cudart_trampoline_x86_64.inc;${CMAKE_CURRENT_LIST_DIR}/cudart_trampoline_aarch64.inc")
 
 if(KILN_TESTS)
   # The trampolines without the front: the test program supplies kiln_front_target.

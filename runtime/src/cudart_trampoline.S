@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How does a call to a function of the CUDA runtime reach the back end that the front chooses, when nobody here knows the
- * function's signature? Each row of cudart.def becomes a trampoline: it hands the address of its entry (front_entry.h) to
- * kiln_front_enter, which saves all argument registers, asks kiln_front_target where to go, and jumps there.
+ * How does a call to a function of the CUDA runtime, or to one that opens another GPU library, reach the back end that the
+ * front chooses, when nobody here knows the function's signature? Each row of cudart.def and gpu_libraries.def becomes a
+ * trampoline: it hands the address of its entry (front_entry.h) to kiln_front_enter, which saves all argument registers,
+ * asks kiln_front_target where to go, and jumps there.
  *
  * Trampoline, entry and strings of a name have sections of their own, so that --gc-sections leaves in a library only the names
  * that it calls. */
@@ -28,7 +29,7 @@
   .asciz "\text"
 .endm
 
-.macro kiln_front_row name, on_12, on_13, why, convert, rule, since, when_refused=0
+.macro kiln_front_row name, on_12, on_13, why, convert, rule, since, when_refused=0, binding=.globl
   .section .data.rel.kiln_front.\name, "aw", %progbits
   .balign 8
   .globl kiln_front_entry_\name
@@ -48,7 +49,7 @@ kiln_front_entry_\name:
 
   .section .text.kiln_front.\name, "ax", %progbits
   .balign 16
-  .globl \name
+  \binding \name
   .hidden \name
   .type \name, %function
 \name:
@@ -110,6 +111,14 @@ kiln_front_entry_\name:
   kiln_front_row \name, .Lname.\name, .Lon13.\name, 0, 0, KILN_FRONT_ONLY_12, \since
 .endm
 
+.macro kiln_front_library name, library, stem, status, when_refused
+  .hidden \when_refused
+  kiln_front_begin \name
+  kiln_front_text .Lstem.\name, \stem
+  kiln_front_text .Lwhy.\name, \library
+  kiln_front_row \name, .Lstem.\name, 0, .Lwhy.\name, 0, KILN_FRONT_LIBRARY, \status, \when_refused, .weak
+.endm
+
 #define CUDART_SAME(name, since) kiln_front_same name, KILN_FRONT_SAME, since
 #define CUDART_RETURNS(name, since) kiln_front_returns name, since
 #define CUDART_RENAMED(name, since, on_12) kiln_front_renamed name, on_12, KILN_FRONT_RENAMED, since
@@ -122,5 +131,9 @@ kiln_front_entry_\name:
 #define CUDART_ONLY_12_NOW(name, since, on_13) kiln_front_only_12_now name, on_13, since
 #define CUDART_FRONT(name, since)
 #include "cudart.def"
+
+#define GPU_LIBRARY(name, library, stem, status, out) \
+  kiln_front_library name, library, stem, status, kiln_refuse_library_##out
+#include "gpu_libraries.def"
 
   .section .note.GNU-stack, "", %progbits

@@ -19,6 +19,7 @@
 
 #include "dynamic.h"
 #include "front_entry.h"
+#include "gpu_libraries.h"
 #include "images.h"
 
 namespace kiln::detail {
@@ -321,6 +322,23 @@ void* target_of_real(KilnFrontEntry* entry) {
   return function;
 }
 
+// In an op a refused call throws: a caller that ignores the status would go on without a handle.
+void* target_of_library(KilnFrontEntry* entry, Backend backend) {
+  Text text;
+  if (backend == Backend::real) {
+    void* function = __atomic_load_n(&entry->target[0], __ATOMIC_ACQUIRE);
+    if (!function) function = function_of_library(entry, text);
+    __atomic_store_n(&entry->target[0], function, __ATOMIC_RELEASE);
+    if (function) return function;
+  } else {
+    add_library_refusal(text, entry);
+  }
+  if (current_call()) throw_text(static_cast<Text&&>(text));
+  note_fault(text.c_str());
+  kiln_library_status = static_cast<int>(entry->since);
+  return entry->when_refused;
+}
+
 }  // namespace
 
 void launch(const void* kernel, const Launch& how, void** arguments) {
@@ -418,6 +436,7 @@ void* kiln_front_symbol(const char* name) { return real_symbol(name); }
 void* kiln_front_target(KilnFrontEntry* entry) {
   const Backend backend = current_backend();
   const auto find = [&]() -> void* {
+    if (entry->rule == KILN_FRONT_LIBRARY) return target_of_library(entry, backend);
     make_ready(backend);
     if (backend == Backend::engine && current_call()) tell_of_ops();
     if (void* known = __atomic_load_n(&entry->target[static_cast<int>(backend)], __ATOMIC_ACQUIRE))

@@ -26,6 +26,9 @@
 #define KILN_FRONT_REFUSE_ON_12 5
 #define KILN_FRONT_REFUSE 6
 #define KILN_FRONT_ONLY_12 7
+/* A row of gpu_libraries.def: name_on_12 is the stem of the library's file, `why` its name, `since`
+ * the status of a refused call. On a GPU it goes to the library, and the engine refuses it. */
+#define KILN_FRONT_LIBRARY 8
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -61,6 +64,8 @@ __attribute__((visibility("hidden"))) void* kiln_front_target(KilnFrontEntry* en
 __attribute__((visibility("hidden"))) void* kiln_front_symbol(const char* name);
 
 #ifdef __cplusplus
+/* What the refusals of KILN_FRONT_LIBRARY return next. */
+__attribute__((visibility("hidden"))) extern thread_local int kiln_library_status;
 }
 static_assert(sizeof(void*) == 8, "cudart_trampoline.S writes 8-byte pointers");
 static_assert(offsetof(KilnFrontEntry, target) == 48 && offsetof(KilnFrontEntry, rule) == 72 &&

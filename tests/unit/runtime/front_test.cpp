@@ -27,6 +27,8 @@ int __cudaGetKernel(const void**, const void*);
 int __cudaLaunchKernel(const void*, Dim, Dim, void**, size_t, void*);
 int cudaMalloc(void**, size_t);
 int cudaStreamBeginCapture(void*, int);
+int cublasCreate_v2(void**);
+int cufftPlan1d(int*, int, int, int);
 }
 
 namespace {
@@ -93,6 +95,13 @@ void throws_in_an_argument(const kiln::Tensor& a) {
   if (__cudaPushCallConfiguration({1, 1, 1}, {1, 1, 1}, 0, nullptr) == 0) a.data<const double>();
 }
 KILN_OP(throws_in_an_argument, "a");
+
+// Most code ignores the status.
+void opens_a_library(const kiln::Tensor&) {
+  void* handle = nullptr;
+  cublasCreate_v2(&handle);
+}
+KILN_OP(opens_a_library, "a");
 
 struct Host {
   float data[12] = {};
@@ -217,6 +226,28 @@ TEST(Front, NamesWhatTheEngineDoesNotHave) {
   EXPECT_EQ(cudaStreamBeginCapture(nullptr, 0), 801);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("cudaStreamBeginCapture is not available"));
+}
+
+TEST(Front, AProgramGetsTheStatusOfALibraryThatCannotRunHere) {
+  void* handle = &g_stub;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cublasCreate_v2(&handle), 1);
+  EXPECT_EQ(handle, nullptr) << "the library's other functions refuse null";
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, HasSubstr("error: cublasCreate_v2 is not available"));
+  EXPECT_THAT(text, HasSubstr("cuBLAS runs on GPUs only"));
+  int plan = 7;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cufftPlan1d(&plan, 16, 0x29, 1), 5);
+  EXPECT_EQ(plan, 0);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cufftPlan1d is not available"));
+}
+
+TEST(Front, AnOpThatIgnoresTheStatusOfALibraryFails) {
+  Host a;
+  const KilnValue argument = a.value();
+  EXPECT_NE(kiln_library()->call(op_named("opens_a_library"), &argument, 1, nullptr), 0);
+  EXPECT_THAT(kiln_library()->last_error(), HasSubstr("cublasCreate_v2 is not available"));
 }
 
 TEST(Front, NestedConfigurationsComeBackInOrder) {

@@ -23,6 +23,8 @@ int __cudaLaunchKernel(const void*, Dim, Dim, void**, size_t, void*);
 int cudaLaunchKernel(const void*, Dim, Dim, void**, size_t, void*);
 int cudaMalloc(void**, size_t);
 int cudaStreamBeginCapture(void*, int);
+int cublasCreate_v2(void**);
+int cusparseCreate(void**);
 }
 
 namespace {
@@ -165,6 +167,25 @@ TEST(Real, RuntimeCallsGoThroughTheTrampolines) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(cudaStreamBeginCapture(nullptr, 0), 801);  // the fake has none
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("is of version 13"));
+}
+
+// tests/unit/runtime/fake_cublas.cpp
+TEST(Real, ALibraryIsOpenedByItsOwnFunction) {
+  for (int i = 0; i < 2; i++) {
+    void* handle = nullptr;
+    EXPECT_EQ(cublasCreate_v2(&handle), 0);
+    EXPECT_EQ(handle, reinterpret_cast<void*>(uintptr_t{0xb1a5}));
+  }
+}
+
+TEST(Real, ALibraryThatIsNotThereIsNamed) {
+  if (dlopen("libcusparse.so.13", RTLD_NOW) || dlopen("libcusparse.so.12", RTLD_NOW))
+    GTEST_SKIP() << "the loader finds cuSPARSE";
+  void* handle = &g_wrapper;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cusparseCreate(&handle), 1);
+  EXPECT_EQ(handle, nullptr);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("no libcusparse.so"));
 }
 
 }  // namespace
