@@ -84,6 +84,24 @@ def test_call(kiln, sources):
     kiln("call", sources / "endless.cu", "wait_for_", "ones:f32:1", "--limit", 200)
 
 
+WAITS_AT_LOAD = """#include "kiln/op.h"
+#include <unistd.h>
+static const int started = [] { for (;;) pause(); return 1; }();
+void op(kiln::Tensor& a) {}
+KILN_OP(op, "op(Tensor(a!) a) -> ()");
+"""
+
+
+def test_loading_is_limited_too(kiln, tmp_path):
+    (tmp_path / "waits.cu").write_text(WAITS_AT_LOAD)
+    kiln("build", "waits.cu")
+    for words in [["op", "zeros:f32:1"], []]:
+        done = kiln("call", "waits.cu", *words, "--limit", 1, code=1)
+        assert "error: loading " in done.stderr and "libwaits.so was stopped" in done.stderr
+        assert "it did not finish in 1 s (--limit)" in done.stderr
+        assert "static variable that waits" in done.stderr
+
+
 def test_the_processes_of_bench_cold(kiln, sources):
     words = [sources / "endless.cu", *ENDLESS, "--cold", "--cold-runs", 1, "--limit", 1]
     done = kiln("bench", *words, code=1)

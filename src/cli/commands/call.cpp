@@ -62,6 +62,13 @@ Status check_not_a_program(const std::filesystem::path& source) {
                "it defines main but no op", "kiln run " + source.string()};
 }
 
+CallLimit limit_of(const Options& options, const std::string& what, const char* fix,
+                   const Context& context) {
+  return {options.limit_s,
+          {Fault::Work, fmt::format("{} was stopped", what), past_limit(options.limit_s), fix},
+          context};
+}
+
 Result<host::OpLibrary> open_target(const Options& options, Context& context) {
   std::filesystem::path target = options.target;
   if (!is_library(target)) {
@@ -77,6 +84,10 @@ Result<host::OpLibrary> open_target(const Options& options, Context& context) {
   host::point_to_own_engine(context.env);
   if (context.verbose) setenv("KILN_ENGINE_FIDELITY", "1", 0);
   if (!options.device.empty()) setenv("KILN_DEVICE", options.device.c_str(), 1);
+  // Constructors of the library run now, and may wait for ever.
+  const CallLimit limit =
+      limit_of(options, "loading " + target.string(),
+               "raise --limit, or look for a constructor or static variable that waits", context);
   return host::OpLibrary::open(target);
 }
 
@@ -220,13 +231,6 @@ Result<int> verdict(const CallOutcome& outcome, Context& context) {
   return 0;
 }
 
-CallLimit limit_of(const Options& options, Context& context) {
-  return {options.limit_s,
-          {Fault::Work, fmt::format("{} was stopped", options.op), past_limit(options.limit_s),
-           kPastLimitFix},
-          context};
-}
-
 Result<int> run_ptx(Options& options, const std::vector<host::TensorSpec>& expected,
                     Context& context) {
   host::point_to_own_engine(context.env);
@@ -246,7 +250,7 @@ Result<int> run_ptx(Options& options, const std::vector<host::TensorSpec>& expec
   launch.seed = options.seed;
   launch.repeat = options.repeat;
   auto called = [&] {
-    const CallLimit limit = limit_of(options, context);
+    const CallLimit limit = limit_of(options, options.op, kPastLimitFix, context);
     return call_ptx(launch);
   }();
   TRY(PtxResult result, std::move(called));
@@ -283,7 +287,7 @@ Result<int> run(Options& options, Context& context) {
   TRY(host::OpCall call, host::OpCall::prepare(library, bound, device, options.seed));
   context.doing(fmt::format("calling {}", options.op));
   auto called = [&] {
-    const CallLimit limit = limit_of(options, context);
+    const CallLimit limit = limit_of(options, options.op, kPastLimitFix, context);
     return call_op(options, expected, call);
   }();
   TRY(const CallOutcome outcome, std::move(called));
