@@ -48,8 +48,8 @@ KILN_OP(matmul, "matmul(Tensor a, Tensor b, Tensor(c!) c) -> ()");
 """
 # What NVIDIA's library does on a machine without a GPU, but for the null that it checks.
 STAND_IN = """extern "C" int cublasCreate_v2(void**) { return 1; }
-extern "C" int cublasSgemm_v2(void* handle, int, int, int, int, int, const float*, const float*, int,
-                              const float*, int, const float*, float*, int) {
+extern "C" int cublasSgemm_v2(void* handle, int, int, int, int, int, const float*, const float*,
+                              int, const float*, int, const float*, float*, int) {
   return handle ? *static_cast<int*>(handle) : 1;
 }
 """
@@ -66,7 +66,8 @@ def flags(request, tmp_path) -> list[str]:
         folder, more = tmp_path, ["-DKILN_STAND_IN"]
     else:
         home = Path(os.environ.get("CUDA_HOME") or Path(shutil.which("nvcc")).parents[1])
-        folders = [home / name for name in ("lib64", "lib") if (home / name / "libcublas.so").exists()]
+        folders = [home / "lib64", home / "lib"]
+        folders = [folder for folder in folders if (folder / "libcublas.so").exists()]
         if not folders or not (home / "include" / "cublas_v2.h").exists():
             pytest.skip("no cuBLAS beside nvcc")
         folder, more = folders[0], []

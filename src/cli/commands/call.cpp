@@ -84,7 +84,7 @@ Result<host::OpLibrary> open_target(const Options& options, Context& context) {
   host::point_to_own_engine(context.env);
   if (context.verbose) setenv("KILN_ENGINE_FIDELITY", "1", 0);
   if (!options.device.empty()) setenv("KILN_DEVICE", options.device.c_str(), 1);
-  // Constructors of the library run now, and may wait for ever.
+  // Constructors of the library run now, and may wait forever.
   const CallLimit limit =
       limit_of(options, "loading " + target.string(),
                "raise --limit, or look for a constructor or static variable that waits", context);
