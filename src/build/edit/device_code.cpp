@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "build/edit/macros.h"
 #include "build/plan/source_tokens.h"
 
 namespace kiln::build {
@@ -55,6 +56,14 @@ class Items {
     return std::any_of(tokens_.begin() + static_cast<long>(first_),
                        tokens_.begin() + static_cast<long>(at_),
                        [&](const Token& token) { return token.text == word; });
+  }
+
+  // `A::A() : x{1} {}`: the first brace is not the body's.
+  bool has_initialisers() const {
+    for (size_t i = first_ + 1; i + 1 < at_; ++i)
+      if (tokens_[i].text == ":" && tokens_[i - 1].text == ")" && tokens_[i + 1].text != ":")
+        return true;
+    return false;
   }
 
   // Behind the bracket that closes the one here; no directive may be between.
@@ -119,7 +128,8 @@ class Items {
     bool device = has("__global__") || has("__device__");
     // What the host may look into: its value at compile time, its type, its own copy.
     bool shared_with_host = has("__host__") || has("constexpr") || has("consteval") ||
-                            has("auto") || has("decltype") || has("concept");
+                            has("auto") || has("decltype") || has("concept") || has("requires") ||
+                            has_initialisers();
     item.name = function_name();
     at_ = here;
     if (device && !shared_with_host) item.kind = ItemKind::Device;
@@ -151,33 +161,39 @@ size_t lines_in(std::string_view text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// In the body of a kernel these reach beyond it.
-const std::set<std::string_view> kReachOut = {
-    "__COUNTER__", "static", "__device__", "__host__", "__constant__", "__managed__", "extern"};
+// The words of a body that may be macros of headers that nobody looked at, in their order. Where an
+// edit leaves them as they are, so are their effects.
+std::vector<std::string_view> unclear_words(const std::vector<Token>& tokens,
+                                            const Macros& macros) {
+  std::vector<std::string_view> words;
+  for (const Token& token : tokens)
+    if (macros.is_unclear(token.text)) words.push_back(token.text);
+  return words;
+}
 
-std::string why_body_matters(std::string_view body) {
-  auto tokens = tokens_of(body);
-  if (!tokens) return "a kernel's body cannot be parsed";
-  for (size_t i = 0; i < tokens->size(); ++i) {
-    std::string_view text = (*tokens)[i].text;
-    if (text[0] == '#' && directive_name(text) != "pragma")
-      return "a kernel's body has a preprocessor directive";
-    if (kReachOut.contains(text)) {
-      bool shared =
-          text == "extern" && i + 1 < tokens->size() && (*tokens)[i + 1].text == "__shared__";
-      if (!shared) return fmt::format("a kernel's body has '{}'", text);
-    }
-    if (text == "<" && i + 2 < tokens->size() && (*tokens)[i + 1].text == "<" &&
-        (*tokens)[i + 2].text == "<")
-      return "a kernel launches another one";
-  }
-  return "";
+// Why an edit of a body may change what the preprocessor makes of the text behind it.
+std::string why_body_matters(std::string_view before, std::string_view after,
+                             const Macros& macros) {
+  auto old_tokens = tokens_of(before), new_tokens = tokens_of(after);
+  if (!old_tokens || !new_tokens) return "a kernel's body cannot be parsed";
+  for (std::string_view body : {before, after})
+    if (std::string why = why_reaches_out(body); !why.empty()) return "a kernel's body has " + why;
+  for (const auto* tokens : {&*old_tokens, &*new_tokens})
+    for (const Token& token : *tokens)
+      if (std::string why = macros.reach_of(token.text); !why.empty())
+        return fmt::format("a kernel's body uses the macro '{}', which has {}", token.text, why);
+  const auto old_words = unclear_words(*old_tokens, macros);
+  const auto new_words = unclear_words(*new_tokens, macros);
+  if (old_words == new_words) return "";
+  auto [was, is] =
+      std::mismatch(old_words.begin(), old_words.end(), new_words.begin(), new_words.end());
+  return fmt::format("'{}' in a kernel's body may be a macro of a header",
+                     is != new_words.end() ? *is : *was);
 }
 
 // Outside of parentheses and of a template's list a macro may be anything, `__host__` too. Macros
 // of headers that are not the user's have no small letters.
-std::string macro_in_head(std::string_view head, const std::string& name,
-                          const std::set<std::string>& macros) {
+std::string macro_in_head(std::string_view head, const std::string& name, const Macros& macros) {
   auto tokens = tokens_of(head);
   if (!tokens) return "its text";
   int depth = 0, list_depth = 0;
@@ -193,14 +209,14 @@ std::string macro_in_head(std::string_view head, const std::string& name,
     bool capitals = token.text.size() > 1 && token.text[0] > '9' && token.text != name &&
                     std::none_of(token.text.begin(), token.text.end(),
                                  [](char c) { return c >= 'a' && c <= 'z'; });
-    if (capitals || macros.contains(std::string(token.text))) return std::string(token.text);
+    if (capitals || macros.contains(token.text)) return std::string(token.text);
   }
   return "";
 }
 
 // Something in the host's text below that may tell its line: __LINE__ and whatever may be a macro
 // that has it.
-std::string line_teller(std::string_view host_text, const std::set<std::string>& macros) {
+std::string line_teller(std::string_view host_text, const Macros& macros) {
   auto tokens = tokens_of(host_text);
   if (!tokens) return "the text below";
   for (const Token& token : *tokens) {
@@ -208,7 +224,7 @@ std::string line_teller(std::string_view host_text, const std::set<std::string>&
     bool upper = word && token.text.size() > 1 &&
                  std::none_of(token.text.begin(), token.text.end(),
                               [](char c) { return c >= 'a' && c <= 'z'; });
-    if (upper || macros.contains(std::string(token.text)) || token.text == "assert" ||
+    if (upper || macros.contains(token.text) || token.text == "assert" ||
         token.text == "source_location" || token.text == "__builtin_LINE")
       return std::string(token.text);
   }
@@ -246,6 +262,46 @@ size_t first_moved(std::string_view before, std::string_view after, const std::v
   return found;
 }
 
+bool is_condition(std::string_view directive) {
+  const std::string name = directive_name(directive);
+  return name == "if" || name == "ifdef" || name == "ifndef" || name == "elif" ||
+         name == "elifdef" || name == "elifndef";
+}
+
+// What means something else to NVRTC than to nvcc, or may. Of the words that compilers define it
+// knows others and other values. Overloads for operands of two types, and what asks whether a
+// number is finite, have other types there: fmax(1.0f, 2) is a float, and in nvcc a double, as
+// g++'s headers have it.
+bool nvrtc_differs_in(std::string_view word) {
+  static const std::set<std::string_view> kDiffer = {
+      "assert", "typeid", "va_list",  "pow",     "fmin",     "fmax",     "fmod",
+      "atan2",  "hypot",  "copysign", "fdim",    "fma",      "remquo",   "nextafter",
+      "isnan",  "isinf",  "isfinite", "signbit", "isnormal", "remainder"};
+  static const std::set<std::string_view> kSame = {
+      "__global__",  "__device__",        "__host__",         "__shared__",   "__constant__",
+      "__managed__", "__restrict__",      "__forceinline__",  "__noinline__", "__launch_bounds__",
+      "__align__",   "__grid_constant__", "__cluster_dims__", "__maxnreg__",  "__attribute__",
+      "__asm__",     "__volatile__",      "__inline__",       "__func__",     "__LINE__",
+      "__VA_ARGS__", "__VA_OPT__",        "__CUDA_ARCH__",    "__CUDACC__",   "__block_size__",
+      "__nv_pure__"};
+  if (kDiffer.contains(word)) return true;
+  if (word.starts_with("__has_")) return true;
+  return word.starts_with("__") && word.ends_with("__") && word.size() > 4 && !kSame.contains(word);
+}
+
+// Did the compiler leave the body out of the host's code? It tells by lines: the function must be
+// alone on that in which its body begins.
+bool is_hidden_from_host(std::string_view text, const std::vector<Item>& items, const Item& item,
+                         const Surroundings& around) {
+  if (!around.hidden_bodies) return true;
+  const size_t brace = item.body_begin - 1;
+  const size_t begin = text.rfind('\n', brace) + 1;  // 0 where there is none
+  const size_t end = std::min(text.find('\n', brace), text.size());
+  for (const Item& other : items)
+    if (other.begin != item.begin && other.begin < end && other.end > begin) return false;
+  return around.hidden_bodies->contains(lines_in(text.substr(0, brace)) + 1);
+}
+
 }  // namespace
 
 std::optional<std::vector<Item>> items_of(std::string_view text) {
@@ -254,22 +310,9 @@ std::optional<std::vector<Item>> items_of(std::string_view text) {
   return Items(*tokens).run();
 }
 
-std::set<std::string> defined_names(std::string_view text) {
-  std::set<std::string> names;
-  auto tokens = tokens_of(text);
-  if (!tokens) return names;
-  for (const Token& token : *tokens) {
-    if (token.text[0] != '#' || directive_name(token.text) != "define") continue;
-    std::string_view rest = text::trim(token.text.substr(token.text.find("define") + 6));
-    names.emplace(rest.substr(
-        0,
-        static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), is_word) - rest.begin())));
-  }
-  return names;
-}
-
 std::string why_host_changes(std::string_view old_text, std::string_view new_text,
-                             const std::set<std::string>& macros) {
+                             const Surroundings& around) {
+  const Macros& macros = around.macros;
   const auto old_plain = without_comments(old_text), new_plain = without_comments(new_text);
   if (!old_plain || !new_plain) return "the source's structure cannot be parsed";
   const std::string_view before = *old_plain, after = *new_plain;
@@ -297,17 +340,21 @@ std::string why_host_changes(std::string_view old_text, std::string_view new_tex
       if (!moved) moved_by = "an added or removed line";
       moved = true;
     }
-    if (moved)
+    if (moved) {
+      if (!around.line_teller.empty())
+        return fmt::format("lines moved, and '{}' may tell them to the host", around.line_teller);
       if (std::string teller = line_teller(below, macros); !teller.empty())
         return fmt::format("lines moved, and '{}' below {} may depend on its line number", teller,
                            moved_by);
+    }
     if (i == old_bodies.size()) break;
     const Item &was = old_bodies[i], &is = new_bodies[i];
     std::string_view old_body = before.substr(was.body_begin, was.body_end - was.body_begin);
     std::string_view new_body = after.substr(is.body_begin, is.body_end - is.body_begin);
     if (old_body != new_body) {
-      for (std::string_view body : {old_body, new_body})
-        if (std::string why = why_body_matters(body); !why.empty()) return why;
+      if (!is_hidden_from_host(before, *old_items, was, around))
+        return fmt::format("the host compiles the body of {} too", was.name);
+      if (std::string why = why_body_matters(old_body, new_body, macros); !why.empty()) return why;
       std::string_view head = after.substr(is.begin, is.body_begin - is.begin);
       if (std::string macro = macro_in_head(head, is.name, macros); !macro.empty())
         return fmt::format("'{}' before the body of {} may make it host code too", macro, is.name);
@@ -322,22 +369,39 @@ std::string why_host_changes(std::string_view old_text, std::string_view new_tex
   return "";
 }
 
+std::set<std::string> names_in_conditions(std::string_view text, const Macros& macros) {
+  std::set<std::string> names;
+  const auto plain = without_comments(text);
+  const auto tokens = plain ? tokens_of(*plain) : std::nullopt;
+  if (!tokens) return names;
+  for (const Token& token : *tokens) {
+    if (token.text[0] != '#' || !is_condition(token.text)) continue;
+    std::string_view rest = token.text.substr(token.text.find(directive_name(token.text)));
+    rest.remove_prefix(directive_name(token.text).size());
+    auto is_end = [](char c) { return !is_word(c); };
+    for (auto at = rest.begin(); at != rest.end();) {
+      auto begin = std::find_if(at, rest.end(), is_word);
+      at = std::find_if(begin, rest.end(), is_end);
+      std::string word(begin, at);
+      if (word.empty() || (word[0] >= '0' && word[0] <= '9') || word == "defined") continue;
+      names.merge(macros.words_behind(word));
+    }
+  }
+  return names;
+}
+
 std::string why_nvrtc_may_differ(std::string_view text) {
   auto tokens = tokens_of(text);
   if (!tokens) return "its structure cannot be parsed";
-  static const std::set<std::string_view> kDiffer = {"__FILE__",      "__BASE_FILE__", "__DATE__",
-                                                     "__TIME__",      "__COUNTER__",   "assert",
-                                                     "__has_include", "typeid"};
   for (size_t i = 0; i < tokens->size(); ++i) {
     std::string_view word = (*tokens)[i].text;
-    if (kDiffer.contains(word)) return fmt::format("it has '{}'", word);
+    if (nvrtc_differs_in(word)) return fmt::format("it has '{}'", word);
     if (word == "namespace" && i + 1 < tokens->size() && (*tokens)[i + 1].text == "{")
       return "it has an anonymous namespace, whose mangled names contain the path";
     if (word[0] != '#') continue;
-    std::string name = directive_name(word);
-    if (name != "if" && name != "ifdef" && name != "ifndef" && name != "elif") continue;
+    if (!is_condition(word)) continue;
     for (std::string_view part : text::split_any(word.substr(1), " \t()!&|<>=+-*/\\\n")) {
-      if (kDiffer.contains(part)) return fmt::format("it has '{}'", part);
+      if (nvrtc_differs_in(part)) return fmt::format("it has '{}'", part);
       if (part.starts_with("__") && !part.starts_with("__CUDA_ARCH") && part != "__CUDACC__")
         return fmt::format("a condition depends on {}", part);
     }

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "build/edit/macros.h"
+
 namespace kiln::build {
 
 enum class ItemKind {
@@ -30,13 +32,23 @@ struct Item {
 // could hide some.
 std::optional<std::vector<Item>> items_of(std::string_view text);
 
-// Why an edit is more than one of device code and comments; empty when it is not, and the host's
-// object is what it was. `macros`: names that may stand for anything in front of a function.
-std::string why_host_changes(std::string_view before, std::string_view after,
-                             const std::set<std::string>& macros = {});
+// What surrounds the text of a source.
+struct Surroundings {
+  Macros macros;  // of the source, of its headers and of the command line
+  // What tells its caller's line without a macro ("__builtin_LINE"), if there is anything.
+  std::string line_teller;
+  // The lines in which the bodies begin that the compiler left out of the host's code. It alone
+  // knows: a declaration anywhere may make a function the host's too. Nothing: it was not asked.
+  std::optional<std::set<size_t>> hidden_bodies;
+};
 
-// The names in a text's #define lines.
-std::set<std::string> defined_names(std::string_view text);
+// Why an edit is more than one of device code and comments; empty when it is not, and the host's
+// object is what it was.
+std::string why_host_changes(std::string_view before, std::string_view after,
+                             const Surroundings& around = {});
+
+// The names that the text's #if and #elif lines depend on.
+std::set<std::string> names_in_conditions(std::string_view text, const Macros& macros);
 
 // A word in the text that NVRTC answers otherwise than nvcc does; empty when there is none.
 std::string why_nvrtc_may_differ(std::string_view text);

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <future>
-#include <set>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -38,22 +38,48 @@ const Step* other_reader(const Work& work, const Source& source) {
   return nullptr;
 }
 
-// Names of macros in the source, in the user's headers and on the command line. An error where one
-// of them may tell the time of the edit.
-Result<std::set<std::string>> macros_of(const Work& work, const Source& source,
-                                        const std::string& text) {
+// -DNAME=VALUE of every command that sees the source, wherever it came from.
+void add_defines(Macros& macros, const Work& work, const Source& source) {
+  for (const Step& step : work.graph.steps) {
+    if (step.source != source.file.string()) continue;
+    for (const Command& command : step.commands)
+      for (const std::string& word : texts(command)) {
+        if (!word.starts_with("-D")) continue;
+        const size_t end = std::min(word.find_first_of("=("), word.size());
+        const size_t value = std::min(word.find('='), word.size() - 1);
+        macros.define(std::string_view(word).substr(2, end - 2),
+                      std::string_view(word).substr(value + 1));
+      }
+  }
+  for (const std::string& define : work.plan.defines) {
+    const size_t value = define.find('=');
+    macros.define(define.substr(0, define.find_first_of("=(")),
+                  value == define.npos ? "1" : define.substr(value + 1));
+  }
+}
+
+// Of the source with its present text. An error where a macro may tell the time of the edit.
+Result<Surroundings> surroundings_of(const Work& work, const Source& source,
+                                     const std::string& text) {
   auto headers = users_headers(work, source);
   if (!headers) return Error{Fault::Work, "", "the source's includes are not known", ""};
   (*headers)[source.file.string()] = text;
-  std::set<std::string> names;
+  Surroundings around;
   for (const auto& [name, content] : *headers) {
     if (content.find("__TIMESTAMP__") != std::string::npos)
       return Error{Fault::Work, "", name + " has __TIMESTAMP__, which every edit changes", ""};
-    names.merge(defined_names(content));
+    for (const char* teller : {"__builtin_LINE", "source_location"})
+      if (content.find(teller) != std::string::npos) around.line_teller = teller;
+    around.macros.add(content);
   }
-  for (const std::string& define : work.plan.defines)
-    names.insert(define.substr(0, define.find_first_of("=(")));
-  return names;
+  add_defines(around.macros, work, source);
+  auto lines = work.world.files.read(in_edit(work, source.key + ".bodies"));
+  if (!lines)
+    return Error{Fault::Work, "", "there is no record of what the host's compiler left out", ""};
+  around.hidden_bodies.emplace();
+  for (std::string_view line : text::split_any(*lines, "\n"))
+    around.hidden_bodies->insert(std::strtoul(std::string(line).c_str(), nullptr, 10));
+  return around;
 }
 
 // What is in the object between the symbol's bytes: the fat binary itself.
@@ -228,6 +254,17 @@ Result<std::optional<EditedLibrary>> by_device_chain(Work& work, const Edit& edi
   return Answer(EditedLibrary{std::move(*library), "device", "only device code changed"});
 }
 
+// The lines where bodies begin that are no part of the host's code.
+Status remember_bodies(const Work& work, const Source& source) {
+  const Step* front = step_of(work, source, StepKind::Front);
+  if (!front) return {};
+  TRY(std::string host_code, work.world.files.read(work.in_obj(front->outputs[0])));
+  std::string lines;
+  for (size_t line : lines_of_device_bodies(work.plan.roots, host_code, source.file.string()))
+    lines += fmt::format("{}\n", line);
+  return work.world.files.write(in_edit(work, source.key + ".bodies"), lines, sys::Durable::No);
+}
+
 }  // namespace
 
 Status remember_for_edits(const Work& work) {
@@ -241,6 +278,7 @@ Status remember_for_edits(const Work& work) {
     CHECK_OK(work.world.files.write(in_edit(work, source.key + ".src"), text, sys::Durable::No));
     CHECK_OK(work.world.files.write(in_edit(work, source.key + ".fat"), fat_in(object),
                                     sys::Durable::No));
+    CHECK_OK(remember_bodies(work, source));
     for (const Step* step : device_steps(work, source))
       for (const std::string& name : step->outputs) {
         if (name.ends_with(".cubin")) continue;
@@ -310,8 +348,8 @@ std::optional<Edit> find_edit(const Work& work, BuildState former, std::string& 
                           : "the source has an extended lambda";
     return std::nullopt;
   }
-  auto macros = macros_of(work, *changed, *now);
-  why = macros ? why_host_changes(*before, *now, *macros) : macros.error().why;
+  auto around = surroundings_of(work, *changed, *now);
+  why = around ? why_host_changes(*before, *now, *around) : around.error().why;
   if (!why.empty()) return std::nullopt;
   return Edit{changed, std::move(*now), std::move(former)};
 }

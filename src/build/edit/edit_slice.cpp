@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "binary/symbols.h"
 #include "build/edit/device_code.h"
 #include "build/edit/edit_files.h"
 #include "build/edit/ptx_text.h"
+#include "build/plan/source_tokens.h"
 #include "build/run/findings.h"
 
 namespace kiln::build {
@@ -23,6 +25,63 @@ std::string why_headers_differ(const Work& work, const Source& source) {
   for (const auto& [name, text] : *headers)
     if (std::string why = why_nvrtc_may_differ(text); !why.empty())
       return fmt::format("{}: {}", name, why);
+  return "";
+}
+
+// The name in a "#define NAME" of the text that is one of those; empty when there is none.
+std::string defined_of(std::string_view text, const std::set<std::string>& names) {
+  for (size_t at = text.find("define"); at != text.npos; at = text.find("define", at + 6)) {
+    const size_t begin = text.find_first_not_of(" \t", at + 6);
+    if (begin == text.npos || begin == at + 6) continue;
+    size_t end = begin;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (std::string name(text.substr(begin, end - begin)); names.contains(name)) return name;
+  }
+  return "";
+}
+
+// NVRTC has few of the C library's headers, and names of its own. A condition must not depend on a
+// name that one of the headers defines besides the user's, nor on one that NVRTC knows by itself:
+// the code that it chooses may come into use after the two were compared.
+std::string why_conditions_differ(const Work& work, const Source& source, const Nvrtc& nvrtc,
+                                  const std::string& slice) {
+  auto texts_of_user = users_headers(work, source);
+  if (!texts_of_user) return "the source's includes are not known";
+  (*texts_of_user)[source.file.string()] = slice;
+  Macros macros;
+  for (const auto& [name, text] : *texts_of_user) macros.add(text);
+  std::set<std::string> names;
+  for (const auto& [name, text] : *texts_of_user) names.merge(names_in_conditions(text, macros));
+  std::erase_if(names, [](const std::string& name) {
+    return name.starts_with("__CUDA_ARCH") || name == "__CUDACC__";
+  });
+  if (names.empty()) return "";
+  for (const Step* step : device_steps(work, source)) {
+    auto reads = reads_of(work, *step);
+    if (!reads) return "the source's includes are not known";
+    for (const ReadFile& file : reads->files) {
+      if (texts_of_user->contains(file.path)) continue;
+      auto text = work.world.files.read(file.path);
+      if (!text) continue;
+      if (std::string name = defined_of(*text, names); !name.empty())
+        return fmt::format("a condition depends on {}, which {} defines", name, file.path);
+    }
+    for (const Command& command : step->commands)
+      for (const std::string& word : texts(command)) {
+        const std::string name = word.substr(0, word.find_first_of("=("));
+        const bool known = std::any_of(
+            work.plan.defines.begin(), work.plan.defines.end(), [&](const std::string& define) {
+              return "-D" + define.substr(0, define.find_first_of("=(")) == name;
+            });
+        if (name.starts_with("-D") && !known && names.contains(name.substr(2)))
+          return fmt::format("a condition depends on {}, which a flag defines", name.substr(2));
+      }
+  }
+  std::string probe;
+  for (const std::string& name : names)
+    probe += fmt::format("#ifdef {0}\n#error {0}\n#endif\n", name);
+  if (!nvrtc.compile(probe, "names.cu", {}, {}))
+    return "a condition depends on a name that NVRTC defines";
   return "";
 }
 
@@ -145,6 +204,7 @@ std::string slice_verdict(const Work& work, const Source& source, const Nvrtc& n
   Slice slice = text ? slice_of(*text) : Slice{"", "the linked source is not known"};
   std::string verdict = slice.why;
   if (verdict.empty()) verdict = why_headers_differ(work, source);
+  if (verdict.empty()) verdict = why_conditions_differ(work, source, nvrtc, slice.text);
   if (verdict.empty()) {
     auto made = compile_slice(work, source, nvrtc, slice.text, true);
     verdict =

@@ -81,7 +81,9 @@ Outline outline_of(std::string_view ptx) {
     if (!bare.ends_with(';')) continue;
     bool variable =
         head.find(".global") != std::string::npos || head.find(".const") != std::string::npos;
-    if (variable && head.find(".visible") != std::string::npos)
+    // .weak: of a template, which the edit may have used for the first time.
+    if (variable &&
+        (head.find(".visible") != std::string::npos || head.find(".weak") != std::string::npos))
       outline.variables.insert(without_linkage(head));
     head.clear();
   }

@@ -22,8 +22,9 @@ class Lexer {
 
   // False for what has no end or cannot be followed.
   bool run() {
-    // A trigraph for a backslash, which joins lines in C++14.
-    if (text_.find("?\?/") != std::string_view::npos) return false;
+    // Trigraphs, which C++14 knows: a backslash joins lines, "?\?=" begins a directive.
+    for (char c : std::string_view("=/'()!<>-"))
+      if (text_.find(std::string("?\?") + c) != std::string_view::npos) return false;
     while (at_ < text_.size()) {
       char c = text_[at_];
       if (c == '\n') {
@@ -89,6 +90,7 @@ class Lexer {
     size_t begin = at_;
     if (!skip_line()) return false;
     add(begin, at_);
+    if (text_.substr(begin, at_ - begin).find("%:") != std::string_view::npos) return false;
     return comments_of_directive(begin, text_.substr(begin, at_ - begin));
   }
 
@@ -123,6 +125,7 @@ class Lexer {
     line_begins_ = false;
     size_t begin = at_;
     if (c == '\\' || c == '#') return false;  // joins lines in the middle of anything; no directive
+    if (begins_digraph()) return false;
     if (c == '"' || c == '\'') return literal(c);
     if (is_word(c) || static_cast<unsigned char>(c) >= 0x80) {
       bool number = c >= '0' && c <= '9';
@@ -139,6 +142,13 @@ class Lexer {
     add(at_, at_ + 1);
     ++at_;
     return true;
+  }
+
+  // "%:" for "#", "<%" for "{". Not "<::", as in vector<::Half>.
+  bool begins_digraph() const {
+    std::string_view two = text_.substr(at_, 2);
+    if (two == "<:") return text_.substr(at_, 3) != "<::";
+    return two == "%:" || two == "<%" || two == "%>" || two == ":>";
   }
 
   bool literal(char quote) {

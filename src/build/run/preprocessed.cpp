@@ -3,6 +3,10 @@
 // matter?
 #include "build/run/preprocessed.h"
 
+#include <cstdlib>
+
+#include "base/text.h"
+
 namespace kiln::build {
 
 namespace {
@@ -20,6 +24,8 @@ std::string each_line(std::string_view text, Change change) {
   }
   return out;
 }
+
+constexpr std::string_view kBodyMark = "// kiln: a device body from line ";
 
 bool is_marker(std::string_view line) {
   return line.size() > 2 && line[0] == '#' && line[1] == ' ' && line[2] >= '0' && line[2] <= '9';
@@ -63,14 +69,37 @@ std::string with_real_files(const std::vector<Root>& roots, std::string_view ptx
 
 std::string without_device_bodies(std::string_view host_code) {
   int depth = 0;
+  bool marked = false;
   return each_line(host_code, [&](std::string_view line, std::string& out) {
     if (depth == 0 && line != "#if 0\n") {
       out.append(line);
       return;
     }
+    if (depth == 0) marked = false;
+    if (!marked && is_marker(line)) {
+      out.append(kBodyMark).append(line.substr(2, line.find_first_of(" \n", 2) - 2)).append("\n");
+      marked = true;
+    }
     if (line.starts_with("#if")) ++depth;
     if (line.starts_with("#endif")) --depth;
   });
+}
+
+std::set<size_t> lines_of_device_bodies(const std::vector<Root>& roots, std::string_view host_code,
+                                        std::string_view source) {
+  std::set<size_t> lines;
+  const std::string wanted = canonical_path(roots, source);
+  bool here = false;
+  for (std::string_view line : text::lines(host_code)) {
+    if (is_marker(line)) {
+      const size_t open = line.find('"'), close = line.rfind('"');
+      if (open != close)
+        here = canonical_path(roots, line.substr(open + 1, close - open - 1)) == wanted;
+    } else if (here && line.starts_with(kBodyMark)) {
+      lines.insert(std::strtoul(std::string(line.substr(kBodyMark.size())).c_str(), nullptr, 10));
+    }
+  }
+  return lines;
 }
 
 }  // namespace kiln::build

@@ -43,6 +43,12 @@ std::string edited(std::string_view from, std::string_view to) {
   return text;
 }
 
+Surroundings with(std::string_view defines) {
+  Surroundings around;
+  around.macros.add(defines);
+  return around;
+}
+
 TEST(DeviceCode, KnowsTheFunctionsOfEachSide) {
   auto items = items_of(kSource);
   ASSERT_TRUE(items);
@@ -128,7 +134,7 @@ TEST(DeviceCode, AMacroInSmallLettersMayTellItsLineToo) {
   const std::string before = "__global__ void k(int* p) { *p = 1; }\nvoid host() { check(1); }\n";
   const std::string after = "__global__ void k(int* p) {\n *p = 1; }\nvoid host() { check(1); }\n";
   EXPECT_EQ(why_host_changes(before, after), "");
-  EXPECT_THAT(why_host_changes(before, after, {"check"}),
+  EXPECT_THAT(why_host_changes(before, after, with("#define check(x) x")),
               HasSubstr("'check' below k may depend on its line number"));
 }
 
@@ -158,7 +164,7 @@ TEST(DeviceCode, AMacroInFrontMayMakeAFunctionTheHostsToo) {
       return head + " { return " + body + "; }\nvoid host() {}\n";
     };
     return why_host_changes(source("1"), source("2"),
-                            defined_names("#define hd __host__\n#  define f(x) x"));
+                            with("#define hd __host__\n#  define f(x) x"));
   };
   EXPECT_EQ(why("__device__ int g(int x)"), "");
   EXPECT_EQ(
@@ -166,6 +172,87 @@ TEST(DeviceCode, AMacroInFrontMayMakeAFunctionTheHostsToo) {
   EXPECT_THAT(why("hd __device__ int g(int x)"), HasSubstr("hd"));
   EXPECT_THAT(why("__device__ int f(int x)"), HasSubstr("'f'"));
   EXPECT_THAT(why("_CCCL_HOST __device__ int g(int x)"), HasSubstr("_CCCL_HOST"));
+}
+
+std::string why_body_changes(const std::string& defines, const std::string& from,
+                             const std::string& to) {
+  const std::string head = defines + "\n__global__ void k(int* p) { ";
+  return why_host_changes(head + from + " }\nvoid host() {}\n", head + to + " }\nvoid host() {}\n",
+                          with(defines));
+}
+
+TEST(DeviceCode, AMacroInABodyMustNotReachBeyondIt) {
+  for (const char* defines :
+       {"#define ID __COUNTER__", "#define A ID\n#define ID __COUNTER__", "#define ID {",
+        "#define ID(...) _Pragma(\"pack(1)\")", "#define ID(a, b) a ## b", "#define ID static int",
+        "#define ID 1\n#define ID \\\n  __COUNTER__"}) {
+    const std::string name = std::string(defines).find("A ID") != std::string::npos ? "A" : "ID";
+    EXPECT_THAT(why_body_changes(defines, "*p = 1;", "*p = " + name + ";"), HasSubstr("macro"))
+        << defines;
+    EXPECT_THAT(why_body_changes(defines, "*p = " + name + ";", "*p = 1;"), HasSubstr("macro"))
+        << defines;
+  }
+  for (const char* defines :
+       {"#define ID 7", "#define ID(x) ((x) + 1)", "#define ID _Pragma(\"unroll 4\")",
+        "#define ID(x) printf(#x)", "#define ID M_PI"})
+    EXPECT_EQ(why_body_changes(defines, "*p = 1;", "ID; *p = 2;"), "") << defines;
+}
+
+TEST(DeviceCode, AMacroThatNobodyLookedAtMustStay) {
+  EXPECT_THAT(why_body_changes("", "*p = 1;", "*p = SOME_ID;"), HasSubstr("SOME_ID"));
+  EXPECT_EQ(why_body_changes("", "*p = SOME_ID;", "*p = SOME_ID + 1;"), "");
+  EXPECT_NE(why_body_changes("", "*p = SOME_ID;", "*p = SOME_ID + SOME_ID;"), "");
+  EXPECT_NE(why_body_changes("#define ID SOME_ID", "*p = 1;", "*p = ID;"), "");
+  EXPECT_EQ(why_body_changes("constexpr int ROWS = 4;", "*p = 1;", "*p = ROWS + INT_MAX;"), "");
+}
+
+TEST(DeviceCode, PragmasInABodyMustBeAboutItsLoops) {
+  EXPECT_EQ(why_body_changes("", "\n#pragma unroll 4\n*p = 1;", "\n#pragma unroll\n*p = 2;"), "");
+  EXPECT_EQ(why_body_changes("", "*p = 1;", "_Pragma(\"unroll\") *p = 2;"), "");
+  for (const char* body :
+       {"\n#pragma pop_macro(\"X\")\n", "\n#pragma pack(1)\n", "\n#pragma unrolled\n"})
+    EXPECT_NE(why_body_changes("", "\n\n", body), "") << body;
+  for (const char* body : {"_Pragma(\"pop_macro(\\\"X\\\")\")", "_Pragma(TEXT(unroll))"})
+    EXPECT_NE(why_body_changes("", "*p = 1;", body), "") << body;
+}
+
+TEST(DeviceCode, DigraphsAndTrigraphsAreNotFollowed) {
+  for (const char* text : {"\n%:define X 2\n", "<% int i; %>", "p<:0:> = 1;", "\n?\?=define X 2\n"})
+    EXPECT_NE(why_body_changes("", "*p = 1;", text), "") << text;
+  EXPECT_EQ(why_body_changes("", "*p = 1;", "printf(\"%:\"); std::max<::Half>(1, 2);"), "");
+}
+
+TEST(DeviceCode, ABodyMustBeOneThatTheCompilerHidFromTheHost) {
+  const std::string before = "int a;\n__device__ int A::f(int x)\n{ return x + 1; }\n";
+  const std::string after = text::replace_all(before, "+ 1", "+ 2");
+  Surroundings around;
+  around.hidden_bodies = {3};
+  EXPECT_EQ(why_host_changes(before, after, around), "");
+  around.hidden_bodies = {2};
+  EXPECT_THAT(why_host_changes(before, after, around), HasSubstr("the host compiles the body"));
+  // Two in a line: which one of them did it hide?
+  around.hidden_bodies = {3};
+  EXPECT_NE(
+      why_host_changes(text::replace_all(before, "; }\n", "; } __device__ int g() {}\n"),
+                       text::replace_all(after, "; }\n", "; } __device__ int g() {}\n"), around),
+      "");
+}
+
+TEST(DeviceCode, BracesInFrontOfABodyAreNotTakenForIt) {
+  for (const char* text : {"__device__ A::A() : x{1}, y(2) { z = 3; }\n",
+                           "template <class T> __device__ void f(T x) requires requires { x + 1; } "
+                           "{ x = 3; }\n"})
+    for (const char* digit : {"1", "3"})
+      EXPECT_NE(why_host_changes(text, text::replace_all(text, digit, "7")), "") << text;
+}
+
+TEST(DeviceCode, LinesThatAFunctionTellsMustStay) {
+  const std::string before = "__global__ void k(int* p) { *p = 1; }\nvoid host() { say(); }\n";
+  Surroundings around;
+  EXPECT_EQ(why_host_changes(before, "// a line\n" + before, around), "");
+  around.line_teller = "__builtin_LINE";
+  EXPECT_THAT(why_host_changes(before, "// a line\n" + before, around),
+              HasSubstr("__builtin_LINE"));
 }
 
 TEST(DeviceCode, TextThatCannotBeFollowedIsNotGuessed) {
@@ -189,9 +276,20 @@ TEST(Slice, IsRefusedWhereItCouldMeanSomethingElse) {
        {"namespace { __global__ void k() {} }", "#ifdef __NVCC__\n#endif\n",
         "#if __has_include(<x.h>)\n#endif\n", "__global__ void k() { assert(1); }",
         "__global__ void k(const char** p) { *p = __FILE__; }",
+        "__global__ void k(int* p) { *p = __GNUC__; }",
+        "__global__ void k(float* p) { *p = fmax(*p, 2); }",
         "int pick(int x) { return x; }\n__global__ void k(int* p) { *p = pick(1); }"})
     EXPECT_NE(slice_of(text).why, "") << text;
   EXPECT_EQ(slice_of("#if __CUDA_ARCH__ >= 900\n#endif\n__global__ void k() {}\n").why, "");
+}
+
+TEST(Slice, ConditionsDependOnTheNamesBehindTheirs) {
+  const char* text =
+      "#define LIMIT INT_MAX\n#if LIMIT > 3 && defined(ROWS)  // NOT\n#endif\n#ifndef "
+      "M_PI\n#endif\n";
+  Macros macros;
+  macros.add(text);
+  EXPECT_THAT(names_in_conditions(text, macros), ElementsAre("INT_MAX", "LIMIT", "M_PI", "ROWS"));
 }
 
 constexpr const char* kPtx = R"(.version 9.0
@@ -246,6 +344,9 @@ TEST(PtxText, CodeCountsForCodeAndParametersForTheHost) {
   EXPECT_NE(why_interface_differs(kPtx, ptx_with(".param .u64", ".param .u32")), "");
   EXPECT_NE(why_interface_differs(kPtx, ptx_with("256, 1, 1", "128, 1, 1")), "");
   EXPECT_NE(why_interface_differs(kPtx, ptx_with("entry _Z1kPf(", "entry _Z2kkPf(")), "");
+  EXPECT_NE(why_interface_differs(
+                kPtx, ptx_with(".visible .global", ".weak .global .u8 x;\n.visible .global")),
+            "");
   EXPECT_NE(why_interface_differs(kPtx, ptx_with(".u32 counter", ".u64 counter")), "");
 }
 

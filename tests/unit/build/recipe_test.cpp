@@ -239,6 +239,14 @@ TEST(Preprocessed, BodiesOfKernelsAreLeftOut) {
       "void k();\nint x;\n#if 1\ny\n#endif\n");
 }
 
+TEST(Preprocessed, TheLinesOfBodiesAreKnown) {
+  const std::string host = without_device_bodies(
+      "# 3 \"/w/a.h\"\nvoid h() ;\n#if 0\n# 3\n{ }\n#endif\n# 7 \"/proc/self/cwd/a.cu\"\nvoid k() "
+      ";\n"
+      "#if 0\n# 8\n{\n# 9\n}\n#endif\nint both() { return 1; }\n");
+  EXPECT_THAT(lines_of_device_bodies({{"/w", "/proc/self/cwd"}}, host, "/w/a.cu"), ElementsAre(8u));
+}
+
 TEST(Findings, AreToldWithTheKernelsName) {
   const char* log =
       "ptxas warning : Registers are spilled to local memory in function '_Z4workPf', 8 bytes "
