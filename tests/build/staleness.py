@@ -4,22 +4,24 @@
 clean nvcc build of each state.
 
     staleness.py KILN [--edits 1000] [--seed 0] [--jobs 1] [--real-headers] [--slice]
-    [--two-sources] [--kill] [--bias 1] staleness.py KILN --plan [--count 5000] [--jobs 16] [--seed
-    0] [--log FILE]
+        [--conditions] [--two-sources] [--kill] [--bias 1]
+    staleness.py KILN --plan [--count 5000] [--jobs 16] [--seed 0] [--log FILE]
 
 Two checkouts of one project, built by kiln after every edit in the same folders with the same
 cache. Of both builds what the host says and the PTX of every kernel are compared. Edits
 (staleness_project.py): comments and comment lines, device body, host body, header, define, flag,
 environment flags, run path, option files of nvcc and of the host compiler, -include, a file that
-asm() reads, a library and one that shadows it, the host compiler swapped at its path with size and
-time kept, a header that shadows another one, __has_include, branches under __CUDA_ARCH__ and
-#ifndef __CUDA_ARCH__, a define that holds the checkout's path, the other checkout, a moved one,
-library or program. Without --real-headers a small cuda_runtime.h stands in, which makes a compile
-four times as fast. --slice has real headers, more edits of the kernel, and nothing that keeps NVRTC
-from compiling its slice. --two-sources has a second kernel in a file of its own. --bias edits
-device code that many times as often. --kill ends every build at a random moment with SIGKILL first;
-what was edited is then built, or edited further, or taken back; --edits then counts the builds that
-were killed before their end. --jobs share the edits, each with a seed of its own.
+asm() reads, bodies of device functions that a declaration elsewhere makes the host's too, macros
+and pragmas in a kernel that reach the text behind it, a library and one that shadows it, the host
+compiler swapped at its path with size and time kept, a header that shadows another one,
+__has_include, branches under __CUDA_ARCH__ and #ifndef __CUDA_ARCH__, a define that holds the
+checkout's path, the other checkout, a moved one, library or program. Without --real-headers a small
+cuda_runtime.h stands in, which makes a compile four times as fast. --slice has real headers, more
+edits of the kernel, and nothing that keeps NVRTC from compiling its slice; --conditions adds what
+NVRTC understands otherwise than nvcc. --two-sources has a second kernel in a file of its own.
+--bias edits device code that many times as often. --kill ends every build at a random moment with
+SIGKILL first; what was edited is then built, or edited further, or taken back; --edits then counts
+the builds that were killed before their end. --jobs share the edits, each with a seed of its own.
 """
 
 from __future__ import annotations
@@ -84,8 +86,13 @@ def kill_a_build(
 def random_edits(given: argparse.Namespace, edits: int, seed: int) -> Tally:
     kiln, dice, tally, begun = given.kiln.resolve(), random.Random(seed), Tally(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kiln-stale-") as folder:
-        state = State(second=1 if given.two_sources else 0, simple=given.slice, bias=given.bias)
-        project = Project(kiln, Path(folder).resolve(), given.real_headers or given.slice)
+        state = State(
+            second=1 if given.two_sources else 0,
+            simple=given.slice or given.conditions,
+            bias=given.bias,
+            conditions=given.conditions,
+        )
+        project = Project(kiln, Path(folder).resolve(), given.real_headers or state.simple)
         project.write(state)
         project.by_kiln(state)
         number = -1
@@ -148,7 +155,8 @@ def tried(given: argparse.Namespace) -> Tally:
 PLAN = (
     (0.40, {}),
     (0.12, {"two_sources": True}),
-    (0.40, {"slice": True, "bias": 6}),
+    (0.34, {"slice": True, "bias": 6}),
+    (0.06, {"conditions": True, "bias": 2}),
     (0.04, {"real_headers": True}),
     (0.04, {"kill": True}),
 )
@@ -193,6 +201,7 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--real-headers", action="store_true")
     parser.add_argument("--slice", action="store_true")
+    parser.add_argument("--conditions", action="store_true")
     parser.add_argument("--two-sources", action="store_true")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument(

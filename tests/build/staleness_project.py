@@ -33,6 +33,11 @@ EVERYWHERE = [
     "arch_branch",
     "host_branch",
 ]
+# Bodies of the device that something far from them makes the host's too.
+BODIES_OF_BOTH = ["member", "forward", "general", "special"]
+# What in a kernel has an effect on the host's text behind it; and macros that the C library or the
+# kernel's text has, in conditions.
+REACHING = ["counted", "pragma", "pragma_word", "packed", "digraph"]
 NOT_IN_A_SLICE = ["shadow", "extra", "environment", "option", "host_option", "data", "forced",
                   "library", "library_shadow", "run_path", "place", "checkout", "moved",
                   "program"]  # fmt: skip
@@ -68,13 +73,28 @@ class State:
     checkout: bool = False  # the other one, which has the same sources and shares the cache
     moved: int = 0
     program: bool = False
+    member: int = 2
+    forward: int = 2
+    general: int = 2
+    special: int = 2
+    counted: bool = False  # a macro that stands for __COUNTER__
+    pragma: bool = False  # pop_macro, as a line and as a word
+    pragma_word: bool = False
+    packed: bool = False  # the layout of the types behind the kernel
+    digraph: bool = False
+    limit: bool = False  # the kernel uses what a condition on a macro of the C library chose
+    constant: bool = False
+    overload: int = 0  # one that NVRTC has with other types
+    conditions: bool = False  # those are there, and NVRTC is asked
     second: int = 0
     simple: bool = False  # nothing that keeps NVRTC from compiling a slice
     bias: int = 8  # how often device code is edited, for each other kind
     history: Counter = field(default_factory=Counter)
 
     def edit(self, dice: random.Random) -> str:
-        kinds = EVERYWHERE + ([] if self.simple else NOT_IN_A_SLICE)
+        kinds = EVERYWHERE + BODIES_OF_BOTH
+        kinds += [] if self.simple else NOT_IN_A_SLICE + REACHING
+        kinds += ["limit", "constant", "overload"] * self.bias if self.conditions else []
         kinds += ["device", "body_lines"] * self.bias
         kinds += ["second", "device"] * self.bias if self.second else []
         kind = dice.choice(kinds)
@@ -82,7 +102,7 @@ class State:
         if isinstance(old, bool):
             setattr(self, kind, not old)
         else:
-            most = 6 if kind.endswith("lines") else 60
+            most = 6 if kind.endswith("lines") or kind == "overload" else 60
             setattr(
                 self, kind, dice.choice([n for n in range(0 if most == 6 else 2, most) if n != old])
             )
@@ -115,16 +135,80 @@ class State:
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 {"#define here 0" if self.simple else "#define here __LINE__"}
+{self.bodies_of_both()}
+{self.chosen()}
 {self.host_part() if self.simple else ""}
 __global__ void kernel(int* out, float x) {{
 {inside}
+{self.reaching()}
   out[0] = {self.device}; out[1] = VALUE; out[2] = SIDE; out[3] = EXTRA;
   out[4] = DEFINE; out[5] = ENVIRONMENT;
   out[6] = static_cast<int>(x / {self.device}.5f); out[7] = OPTION + 100 * FORCED;
+  out[8] = Member().value() + forward() + general(1) + special(1);
+{self.using_conditions()}
 }}
 {EXPORT} void launch() {{ kernel<<<1, 1>>>(nullptr, 1.0f); }}
 {"" if self.simple else self.host_part()}
 """
+
+    def bodies_of_both(self) -> str:
+        return f"""#define ID __COUNTER__
+#define MODE 1
+#pragma push_macro("MODE")
+#undef MODE
+#define MODE 2
+struct Member {{ __host__ __device__ int value() const; }};
+__device__ int Member::value() const {{ return {self.member}; }}
+__host__ __device__ int forward();
+__device__ int forward() {{ return {self.forward}; }}
+template <class T> __host__ __device__ T general(T x);
+template <class T> __device__ T general(T x) {{ return x + {self.general}; }}
+template <class T> __host__ __device__ T special(T x) {{ return x; }}
+template <> __device__ int special<int>(int x) {{ return x + {self.special}; }}"""
+
+    def reaching(self) -> str:
+        if self.simple:
+            return ""
+        lines = [
+            "  out[9] = ID;" if self.counted else "",
+            '#pragma pop_macro("MODE")' if self.pragma else "",
+            '  _Pragma("pop_macro(\\"MODE\\")")' if self.pragma_word else "",
+            "#pragma pack(1)" if self.packed else "",
+            "%:undef MODE\n%:define MODE 3" if self.digraph else "",
+        ]
+        return "\n".join(lines)
+
+    def chosen(self) -> str:
+        """By names that nvcc's headers define, and NVRTC's do not."""
+        if not self.conditions:
+            return ""
+        return """#if defined(INT_MAX)
+#define LIMIT 1
+#else
+#define LIMIT 2
+#endif
+#ifndef M_PI
+#define M_PI 3.14159265f
+#endif"""
+
+    def using_conditions(self) -> str:
+        lines = ["  out[10] = LIMIT;"] if self.limit else []
+        lines += ["  out[11] = static_cast<int>(1e9f * x / M_PI);"] if self.constant else []
+        name = ["", "fmax(x, {})", "pow({}, x)", "fmod(x, {})", "hypot(x, {})", "__CHAR_BIT__"]
+        if self.overload:
+            call = name[self.overload].format(f"{self.device}LL")
+            lines.append(f"  out[12] = static_cast<int>(1e9f / {call});")
+        return "\n".join(lines)
+
+    def numbers(self) -> str:
+        """What the host knows of the bodies and of what the kernel left behind."""
+        behind = "" if self.simple else ", __COUNTER__, MODE, static_cast<int>(sizeof(Behind))"
+        packed = "" if self.simple else "struct Behind { char c; int i; };\n"
+        return (
+            f"{packed}{EXPORT} int host_number(int i) {{\n"
+            f"  const int all[] = {{Member().value(), forward(), general(1), special(1){behind}}};\n"
+            "  return i < static_cast<int>(sizeof(all) / sizeof(int)) ? all[i] : -1;\n}\n"
+        )
 
     def defaults(self) -> str:
         names = {
@@ -158,6 +242,7 @@ __global__ void kernel(int* out, float x) {{
             f'{EXPORT} const char* host_text() {{ return "host {self.host}" {numbers} " line " '
             f'TEXT(here) " place " PLACE; }}\n'
         )
+        text += self.numbers()
         if self.simple:
             return text + f'{EXPORT} const char* more_text() {{ return ""; }}\n'
         text += (
@@ -173,8 +258,9 @@ __global__ void kernel(int* out, float x) {{
         text += "    for (; *part; ++part) *to++ = *part;\n  *to = 0;\n  return all;\n}\n"
         if self.program:
             text += (
-                'extern "C" int puts(const char*);\nint main() { puts(host_text()); '
-                "puts(more_text()); return 0; }\n"
+                'extern "C" int puts(const char*);\nextern "C" int printf(const char*, ...);\n'
+                "int main() {\n  puts(host_text());\n  puts(more_text());\n"
+                '  for (int i = 0; i < 8; ++i) printf("%d ", host_number(i));\n  return 0;\n}\n'
             )
         return text
 
@@ -419,7 +505,8 @@ def said_by(result: Path, program: bool) -> str:
     """The host's texts and the run path. A library in a process of its own: those of one name would
     stay mapped."""
     code = f"import ctypes; l = ctypes.CDLL({str(result)!r})\nfor f in l.host_text, l.more_text:\n"
-    code += "  f.restype = ctypes.c_char_p\n  print(f().decode())"
+    code += "  f.restype = ctypes.c_char_p\n  print(f().decode())\n"
+    code += "print(*(l.host_number(i) for i in range(8)))"
     line = [str(result)] if program else [sys.executable, "-I", "-S", "-c", code]
     text = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     dynamic = subprocess.run(
