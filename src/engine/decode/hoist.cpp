@@ -47,11 +47,13 @@ std::set<uint32_t> headers_read(const std::vector<PlacedOp>& ops) {
   return read;
 }
 
-// Values computed from %ctaid.x by sums, and by products with values of the launch, increase by a
-// fixed amount from block to block along x; all other values of a block stay the same. So the next
-// block costs one addition per value, where its Ops cost ten times as much.
+// Values computed from %ctaid.x by sums, and by products with values that do not depend on it,
+// increase by a fixed amount from block to block along x; all other values of a block stay the
+// same. So the next block costs one addition per value, where its Ops cost ten times as much. A
+// factor that depends on %ctaid.y or %ctaid.z fixes the amount for one row of the grid only.
 class BlockSteps {
  public:
+  explicit BlockSteps(const std::unordered_map<uint32_t, Tier>& tiers) : tiers_(tiers) {}
   // Returns false if some value of a block is of another kind.
   bool find(const Program& program, const std::vector<PlacedOp>& ops) {
     for (const SpecialSlot& slot : program.specials) {
@@ -67,6 +69,7 @@ class BlockSteps {
     return true;
   }
   std::vector<BlockStep> steps;
+  bool differ_by_row = false;  // the amounts, between rows of the grid
 
  private:
   using Part = BlockStep::Part;
@@ -82,14 +85,16 @@ class BlockSteps {
   }
   bool rises(uint32_t offset) const { return offset != kScratch && found_.count(offset) != 0; }
 
-  // Adds `a`, or `a` times a factor, which is a constant scalar. Returns false if it is not
-  // constant.
+  // Adds `a`, or `a` times a factor, which is a scalar. Returns false if the factor is not the same
+  // for all blocks of a row.
   bool add_part(BlockStep* to, const AffineTerm& a, const AffineTerm* factor, Part part) {
     if (!rises(a.offset)) return true;
     part.from = found_.at(a.offset);
     if (factor) {
       if (factor->affine || rises(factor->offset)) return false;
       part.factor = factor->offset;
+      const auto tier = tiers_.find(factor->offset);
+      differ_by_row |= tier == tiers_.end() || tier->second != Tier::Launch;
     }
     if (part.widens) {
       if (part.from == 0) return false;  // a scalar: nothing checks whether it wraps
@@ -143,7 +148,8 @@ class BlockSteps {
 
   bool add_scalar(const Op& op) const { return !rises(op.a) && !rises(op.b) && !rises(op.c); }
 
-  std::unordered_map<uint32_t, uint32_t> found_;  // by offset: index of its step
+  const std::unordered_map<uint32_t, Tier>& tiers_;  // of scalars, by offset
+  std::unordered_map<uint32_t, uint32_t> found_;     // by offset: index of its step
 };
 
 }  // namespace
@@ -188,7 +194,10 @@ void find_tiers(Program& program, std::unordered_map<uint32_t, Tier> known,
       if (term.affine && !threads.count(term.offset)) advancing[term.offset] |= check_of(how.kind);
     }
   }
-  if (BlockSteps all; all.find(program, ops)) program.block_steps = std::move(all.steps);
+  if (BlockSteps all(known); all.find(program, ops)) {
+    program.block_steps = std::move(all.steps);
+    program.steps_differ_by_row = all.differ_by_row;
+  }
   const std::set<uint32_t> read = headers_read(ops);
   for (uint32_t offset : order) {
     if (read.empty() || read.count(offset) || advancing[offset])

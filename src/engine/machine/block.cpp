@@ -154,7 +154,7 @@ bool needs_specials(const Program& program) {
 bool step_block(const Block& block, Frame& frame, uint64_t x) {
   const Program& program = *block.grid->program;
   if (program.block_steps.empty()) return false;
-  const auto rises = block.worker->block_rises(program, *block.grid, frame);
+  const auto rises = block.worker->block_rises(program, block, frame);
   std::byte* const registers = frame.data();
   std::memcpy(registers + rises[0].offset, &x, 8);  // the first step is %ctaid.x
   uint32_t lanes = 0;                               // some header has only lanes

@@ -138,9 +138,12 @@ Frame* Worker::acquire(const Program& program, Grid& grid) {
   return frame;
 }
 
-std::span<const Worker::BlockRise> Worker::block_rises(const Program& program, const Grid& grid,
+std::span<const Worker::BlockRise> Worker::block_rises(const Program& program, const Block& block,
                                                        const Frame& frame) {
-  if (rises_epoch_ == grid.epoch && rises_serial_ == program.serial) [[likely]]
+  const uint64_t epoch = block.grid->epoch;
+  const uint64_t row =
+      program.steps_differ_by_row ? uint64_t{block.z} << 32 | uint64_t{block.y} : 0;
+  if (rises_epoch_ == epoch && rises_serial_ == program.serial && rises_row_ == row) [[likely]]
     return block_rises_;
   const auto* const registers = reinterpret_cast<const std::byte*>(&frame + 1);
   block_rises_.clear();
@@ -163,8 +166,9 @@ std::span<const Worker::BlockRise> Worker::block_rises(const Program& program, c
     }
     block_rises_.push_back({sum, step.offset, step.check});
   }
-  rises_epoch_ = grid.epoch;
+  rises_epoch_ = epoch;
   rises_serial_ = program.serial;
+  rises_row_ = row;
   return block_rises_;
 }
 

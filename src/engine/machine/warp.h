@@ -338,13 +338,14 @@ class Worker {
   }
   void take_next() { ++next_; }  // counts it as begun
   Budget& budget() { return *budget_; }
-  // The increments of the values of Program::block_steps in this launch.
+  // The increments of the values of Program::block_steps in this launch, or in the block's row of
+  // the grid. `frame`: has the values of a block of that row.
   struct BlockRise {
     uint64_t by;
     uint32_t offset;  // of a header
     bool check;
   };
-  std::span<const BlockRise> block_rises(const Program& program, const Grid& grid,
+  std::span<const BlockRise> block_rises(const Program& program, const Block& block,
                                          const Frame& frame);
   // Memory that no thread of the kernel uses, aligned to 128 bytes. One piece per size, because the
   // pointers of several lanes stay in use.
@@ -373,6 +374,7 @@ class Worker {
   bool open_next(Grid& grid);
   std::vector<BlockRise> block_rises_;
   uint64_t rises_epoch_ = 0, rises_serial_ = 0;  // launch and program of block_rises_
+  uint64_t rises_row_ = 0;                       // its %ctaid.y and %ctaid.z, if rows differ
   // Closes a block that has ended and has been taken from `active_`.
   void close(std::unique_ptr<Block> block);
   // Drops all blocks and frames, in whatever state an exception left them.

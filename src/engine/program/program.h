@@ -84,8 +84,8 @@ struct Advance {
 };
 
 // A value that the Ops of a block compute and that increases by a fixed amount from block to block
-// along x: where it is, and what the amount is made of. The first is %ctaid.x, a scalar; the others
-// are base and step.
+// along x, in one row of the grid: where it is, and what the amount is made of. The first is
+// %ctaid.x, a scalar; the others are base and step.
 struct BlockStep {
   uint32_t offset = 0;
   bool check = false;  // another value extends it to 64 bits
@@ -152,6 +152,7 @@ struct Program {
   uint32_t block_start = 0, warp_start = 0;
   std::vector<Advance> advances;
   std::vector<BlockStep> block_steps;  // empty: the Ops of a block run for each block
+  bool steps_differ_by_row = false;    // a factor of block_steps depends on %ctaid.y or %ctaid.z
   bool narrow_rows = false;            // Variant::narrow_rows
   std::vector<Site> sites;
   std::vector<ptx::InlinedCall> inlined_calls;  // ptx::SourceLine::call

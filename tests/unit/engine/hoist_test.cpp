@@ -74,5 +74,39 @@ TEST(Blocks, AreEachRunOnce) {
   }
 }
 
+// A product of %ctaid.x and %ctaid.y rises along x, in each row of the grid by another amount.
+TEST(Blocks, HaveProductsOfTheirOwnRow) {
+  const std::string text = kernel_text(
+      "u64 p", std::string(kHoistIndex) +
+                   "mov.u32 %r5, %ctaid.y; mov.u32 %r6, %ctaid.z; mov.u32 %r7, %nctaid.x;\n"
+                   "mov.u32 %r8, %nctaid.y; mad.lo.s32 %r9, %r6, %r8, %r5; mul.lo.s32 %r10, %r7, "
+                   "%r2;\nmad.lo.s32 %r11, %r9, %r10, %r4; mul.wide.s32 %rd5, %r11, 8;\n"
+                   "add.s64 %rd6, %rd1, %rd5; mul.lo.s32 %r12, %r4, %r5; shl.b32 %r13, %r4, %r6;\n"
+                   "add.s32 %r14, %r12, %r13; mul.wide.s32 %rd7, %r4, %r9; cvt.u64.u32 %rd8, "
+                   "%r14;\nshl.b64 %rd9, %rd7, 32; add.s64 %rd10, %rd9, %rd8;\n"
+                   "st.global.u64 [%rd6], %rd10;");
+  for (const char* mode : {"0", "1", "always"}) {
+    setenv("KILN_ENGINE_COMPILE", mode, 1);
+    Session session(text);
+    for (const KilnDim3 grid : {KilnDim3{64, 100, 1}, KilnDim3{5, 3, 40}, KilnDim3{3, 300, 2}}) {
+      constexpr uint32_t kThreads = 64;
+      const uint32_t width = grid.x * kThreads;
+      std::vector<uint64_t> out(size_t{width} * grid.y * grid.z);
+      session.regions.clear();
+      const LaunchOutcome outcome =
+          session.launch("k", {grid, {kThreads, 1, 1}}, session.allow(out, "out"));
+      ASSERT_EQ(outcome.code, 0) << outcome.text;
+      size_t wrong = 0;
+      for (uint64_t i = 0; i < out.size(); ++i) {
+        const uint64_t x = i % width, row = i / width, y = row % grid.y, z = row / grid.y;
+        const auto low = static_cast<uint32_t>(x * y + (z < 32 ? x << z : 0));
+        wrong += out[i] != ((x * row) << 32 | low);
+      }
+      EXPECT_EQ(wrong, 0u) << mode << ", " << grid.x << " x " << grid.y << " x " << grid.z;
+    }
+    unsetenv("KILN_ENGINE_COMPILE");
+  }
+}
+
 }  // namespace
 }  // namespace kiln::engine
