@@ -4,6 +4,9 @@ in kiln's place: its programs print another result if they are compiled and have
 
 from __future__ import annotations
 
+import argparse
+import importlib.machinery
+import importlib.util
 import subprocess
 import sys
 import tempfile
@@ -14,7 +17,14 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools/random-kernels"
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools"))
+from host_reference.ways import HOST, Way  # noqa: E402
 from random_kernels.kernel import Kernel  # noqa: E402
+
+LOADER = importlib.machinery.SourceFileLoader("random_kernels_tool", str(TOOL))
+TOOL_MODULE = importlib.util.module_from_spec(importlib.util.spec_from_loader(LOADER.name, LOADER))
+sys.modules[LOADER.name] = TOOL_MODULE
+LOADER.exec_module(TOOL_MODULE)
+WAY = Way("interpreted", ())
 
 SEED = 3
 FAKE_KILN = r"""#!/bin/sh
@@ -37,6 +47,7 @@ class RandomKernels(unittest.TestCase):
             kiln.write_text(FAKE_KILN.replace("@LINE@", line))
             kiln.chmod(0o755)
             words = [sys.executable, TOOL, "--seed", str(SEED), "--kernels", "1", "--kiln", kiln]
+            words += ["--host", "none"]
             out = Path(name) / "out"
             done = subprocess.run([*words, "--out", out], capture_output=True, text=True)
             short = out / f"seed{SEED}-k0.cu"
@@ -68,6 +79,28 @@ class RandomKernels(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("kiln does not build", done.stderr)
         self.assertIn("error: broken", done.stderr)
+
+    def test_compares_half_of_the_kernels_with_those_of_cpp(self):
+        """Here the "engine" is C++ as well, but for one that adds 1 to a sum."""
+        compiles = f"g++ -w -std=c++20 -fwrapv -include {ROOT}/tools/host_reference/on_host.h"
+        for spoils, differ in ((False, 0), (True, 1)):
+            with tempfile.TemporaryDirectory() as name:
+                kiln = Path(name) / "kiln"
+                edit = "s/out_u\\[i\\] = /out_u[i] = 1 + /" if spoils else ""
+                kiln.write_text(
+                    "#!/bin/sh\nwhile [ $# -gt 3 ]; do shift; done\n"
+                    f'sed \'{edit}\' "$1" > "$3.cc"; exec {compiles} "$3.cc" -o "$3"\n'
+                )
+                kiln.chmod(0o755)
+                given = argparse.Namespace(
+                    kiln=kiln, gpu=False, host="all", arch=None, blocks=5, launches=1
+                )
+                kernel = Kernel(SEED * 1000 + 1, "k0", False, True)
+                self.assertIn("out_u[i] =", kernel.text())
+                runner = TOOL_MODULE.Runner(given, Path(name), [WAY, HOST])
+                found = runner.differences([kernel], "program", [HOST])
+                self.assertEqual(len(found), differ, found)
+                self.assertTrue(all(each.startswith("C++: out_u") for each in found.values()))
 
     def test_kernels_of_a_seed_are_always_the_same(self):
         for is_exact in (False, True):

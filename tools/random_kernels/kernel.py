@@ -25,11 +25,13 @@ from .words import (
     FLOAT_CONSTANTS,
     FLOAT_ROUNDS,
     HALF,
+    IN_PLAIN,
     INT,
     INTEGER_CONSTANTS,
     INTEGER_ROUNDS,
     LONG,
     LOOPS,
+    OF_AXES,
     OTHERS,
     SMALL_ROUNDS,
     TYPES,
@@ -41,6 +43,7 @@ from .words import (
 )
 
 HOLE = re.compile(r"\{(\w+)\}")
+NAME = re.compile(r"\b[a-z]\w*")
 BINS = ["bins", "ones", "odd"]
 PARAMETERS = [f"{t.name}* __restrict__ {name}_{t.short}" for t in TYPES for name in ("out", "wide")]
 PARAMETERS = [f"const {t.name}* __restrict__ in_{t.short}" for t in TYPES] + PARAMETERS
@@ -81,7 +84,9 @@ class Block:
 
 
 class Kernel:
-    def __init__(self, seed: int, name: str, is_exact: bool) -> None:
+    def __init__(self, seed: int, name: str, is_exact: bool, is_plain: bool = False) -> None:
+        """`is_plain`: whose threads do not act together, and whose bits are exact: C++ without a
+        GPU computes the same."""
         self.random = random.Random(seed)
         self.name = name
         self.variables: list[Variable] = []
@@ -91,15 +96,17 @@ class Kernel:
         self.functions: list[tuple[str, Type]] = []
         self.blocks: list[Block] = []  # functions, then the kernel
         chance = self.random.random
-        self.has_warps, self.has_atomics = chance() < 0.3, chance() < 0.35
-        self.has_approximations = chance() < 0.25 and not is_exact
-        others = list(OTHERS)
+        self.is_plain = is_plain
+        self.has_warps, self.has_atomics = chance() < 0.3 and not is_plain, chance() < 0.35
+        self.has_approximations = chance() < 0.25 and not is_exact and not is_plain
+        others = [each for each in OTHERS if not (is_plain and each.is_small_float)]
         self.random.shuffle(others)
         self.types = [*COMMON, *others[: self.random.randrange(4)]]
         if chance() < 0.2:  # integers alone
             self.types = [t for t in self.types if not t.is_float]
-        self.tile = self.random.choice(self.types) if chance() < 0.35 else None
-        self.has_rows_of_blocks = chance() < 0.2
+        self.tile = self.random.choice(self.types) if chance() < 0.35 and not is_plain else None
+        # How many dimensions the grid has.
+        self.dimensions = self.random.choice([1, 2, 3] if is_plain else [1, 1, 1, 1, 2])
         self.spot = self.random.choice(self.types) if chance() < 0.2 else None
         self.may_return = False
         for _ in range(self.random.randrange(3) if chance() < 0.3 else 0):
@@ -113,6 +120,11 @@ class Kernel:
 
     def text(self) -> str:
         return "\n".join(line for block in self.blocks for line in block.lines()) + "\n"
+
+    def names(self) -> set[str]:
+        """Of all that its statements name; the lists of parameters have every array."""
+        lines = (line for block in self.blocks for line in list(block.lines())[1:-1])
+        return set(NAME.findall("\n".join(lines)))
 
     # ---- names --------------------------------------------------------------------------------
 
@@ -145,13 +157,17 @@ class Kernel:
         if pick < 0.5:
             offset = self.random.choice([1, 2, 3, 8, 32, 64])
             known = ["i", "i", "i", f"i + {offset}", "tid", "i * 2", "i * 2 + 1", "blockIdx.x"]
-            return self.random.choice([*known, "threadIdx.y * 16 + threadIdx.x"])
+            known += ["threadIdx.y * 16 + threadIdx.x", f"{self.axes()} & {ELEMENTS - 1}"]
+            return self.random.choice(known)
         counters = [v.name for v in self.variables if not v.is_mutable and v.type == INT]
         if counters and pick < 0.8:
             k = self.random.choice(counters)
             known = [f"({k} & 63)", f"({k} & 15) * 64 + tid % 64", f"i + ({k} & 63)"]
             return self.random.choice([*known, f"((unsigned)i * 8 + ({k} & 7)) & {ELEMENTS - 1}"])
         return f"((unsigned){self.expression(UNSIGNED, depth)}) & {ELEMENTS - 1}"
+
+    def axes(self) -> str:
+        return self.random.choice(OF_AXES)
 
     def leaf(self, kind: Type) -> str:
         pick = self.random.random()
@@ -167,8 +183,7 @@ class Kernel:
             return self.random.choice(own)
         if kind == FLOAT:
             return self.random.choice(["scale", "(float)i"])
-        known = ["i", "tid", "n"]
-        return f"({kind.name}){self.random.choice([*known, '(int)threadIdx.x', '(int)blockIdx.x'])}"
+        return f"({kind.name}){self.random.choice(['i', 'tid', 'n', self.axes(), self.axes()])}"
 
     def condition(self, depth: int) -> str:
         pick = self.random.random()
@@ -199,6 +214,8 @@ class Kernel:
 
     def filled(self, template: str, kind: Type, depth: int, **words: str) -> str:
         pick = self.random.choice
+        if self.is_plain:
+            template = IN_PLAIN.get(template, template)
         wide = max(kind.bits, 32)
         holes: dict[str, Callable[[], str]] = {
             "e": lambda: self.expression(kind, depth - 1),
@@ -512,7 +529,11 @@ class Kernel:
 
     def kernel(self) -> None:
         whole = Block(f"__global__ void {self.name}({', '.join(PARAMETERS)})", list(HEAD))
-        block = "(blockIdx.y * gridDim.x + blockIdx.x)" if self.has_rows_of_blocks else "blockIdx.x"
+        block = {
+            1: "blockIdx.x",
+            2: "(blockIdx.y * gridDim.x + blockIdx.x)",
+            3: "((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x)",
+        }[self.dimensions]
         whole.body.append(f"const int i = {block} * threads + tid;")
         self.may_return = not self.is_whole
         if not self.is_whole and self.random.random() < 0.5:

@@ -27,8 +27,10 @@ SHAPES = [
 WHOLE_SHAPES = 7
 
 HEAD = """// Written by tools/random-kernels.
+#ifndef ON_HOST
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#endif
 
 #include <cstdint>
 #include <cstdio>
@@ -45,6 +47,19 @@ struct Shape {
   int rows, columns;
   float scale;
 };
+#define GX (int)(blockIdx.x * blockDim.x + threadIdx.x)
+#define GY (int)(blockIdx.y * blockDim.y + threadIdx.y)
+#define GZ (int)(blockIdx.z * blockDim.z + threadIdx.z)
+
+#ifndef ON_HOST
+#define LAUNCH(kernel, grid, block) kernel<<<grid, block>>>
+// Small integers are reached through 32 bits, where C++ leaves the result open.
+template <class T, class S>
+__device__ T as(S value) {
+  if constexpr (sizeof(T) < 4) return static_cast<T>(static_cast<int>(value));
+  return static_cast<T>(value);
+}
+#endif
 """
 
 # {arrays} are declared, reset and printed by lines of their own.
@@ -141,18 +156,26 @@ def program_text(kernels: Iterable[Kernel]) -> str:
     lines += [f"  const dim3 shapes[] = {{{', '.join(f'{{{each}}}' for each in SHAPES)}}};"]
     lines += ["  const int counts[] = {13, 0, 5, 36, 21, 2, 17, 9};"]
     lines += [f"  Array<{kind}> {name}({count});" for kind, name, count, _ in known]
-    lines += [f"  const auto reset = [&] {{ {' '.join(f'{name}.reset();' for name in changed)} }};"]
-    prints = " ".join(f'{name}.print("{name}", nans);' for name in changed)
-    lines += [f'  const auto print = [&] {{ {prints} std::printf("\\n"); }};']
     given = ", ".join(f"{name}.at" for _, name, _, _ in known)
     for kernel in kernels:
         shapes = WHOLE_SHAPES if kernel.is_whole else len(SHAPES)
         lines += [f"  for (int s = 0; s < {shapes}; ++s) {{"]
         lines += ["    const int threads = shapes[s].x * shapes[s].y * shapes[s].z;"]
-        lines += ["    reset();", "    for (int l = 0; l < launches; ++l)"]
-        grid = "dim3((blocks + 1) / 2, 2)" if kernel.has_rows_of_blocks else "blocks"
-        lines += [f"      {kernel.name}<<<{grid}, shapes[s]>>>({given}, counts[(s + l * 3) % 8],"]
+        used = [name for name in changed if name in kernel.names()]
+        lines += [f"    {' '.join(f'{name}.reset();' for name in used)}"]
+        lines += ["    for (int l = 0; l < launches; ++l)"]
+        grid = {
+            1: "dim3(blocks)",
+            2: "(s & 1 ? dim3((blocks + 1) / 2, 2) : dim3(2, (blocks + 1) / 2))",
+            3: "(s & 1 ? dim3((blocks + 3) / 4, 2, 2) : dim3(2, 2, (blocks + 3) / 4))",
+        }[kernel.dimensions]
+        lines += [
+            f"      LAUNCH({kernel.name}, {grid}, shapes[s])({given}, counts[(s + l * 3) % 8],"
+        ]
         lines += ["          blocks * threads - 5, 0.75f, Shape{7 + s, 21 + l, 1.25f});"]
         lines += ["    check(cudaDeviceSynchronize());"]
-        lines += [f'    std::printf("{kernel.name} %d", s);', "    print();", "  }"]
+        nans = "false" if kernel.is_plain else "nans"
+        lines += [f'    std::printf("{kernel.name} %d", s);']
+        lines += [f'    {name}.print("{name}", {nans});' for name in used]
+        lines += ['    std::printf("\\n");', "  }"]
     return "\n".join([*lines, "}", ""])

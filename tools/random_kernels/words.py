@@ -163,6 +163,21 @@ APPROXIMATE: dict[Type, list[str]] = {
     BFLOAT: calls("hexp hlog hsqrt hrcp hfloor htrunc", "{e}"),
 }
 
+# What C++ leaves open, as text that says what is meant: a float that does not fit into an integer,
+# and the sign of a NaN that was computed.
+IN_PLAIN = {
+    "({T})({o})": "as<{T}>({o})",
+    "copysignf({e}, {e})": "copysignf({e}, (float){i})",
+}
+
+# Special registers, and sums and products of them: indices are made of these.
+AXES = "xyz"
+OF_AXES = ["GX", "GY", "GZ", "(int)(GX * GY)", "(int)(GY * blockIdx.x)", "(int)(GZ * GX + GY)"]
+OF_AXES += [f"(int){word}.{d}" for word in ("threadIdx", "blockIdx") for d in AXES]
+OF_AXES += ["(int)(blockIdx.x * blockIdx.y)", "(int)(threadIdx.x * blockIdx.z)"]
+OF_AXES += ["(int)(blockIdx.x * blockDim.y)", "(int)(blockIdx.y * gridDim.x)", "(int)gridDim.y"]
+OF_AXES += ["(int)(blockIdx.z * blockIdx.y)", "(int)(blockIdx.x << threadIdx.y)"]
+
 LOW = ELEMENTS - 1
 # The heads of loops; whether all threads take as many rounds.
 LOOPS = [
