@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean docs format test tidy wheel \
-  fuzz test-asan test-limits test-long test-programs-asan test-python-long \
+  fuzz test-asan test-launch-values test-limits test-long test-programs-asan test-python-long \
   test-random-kernels test-sanitize test-shipped test-staleness test-storm test-torch-versions \
   test-tsan test-qemu test-ray test-triton-versions test-wheel-versions \
   bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
@@ -24,11 +24,12 @@ help:
 	@echo "Long tests; \`make test\` runs a sample of each"
 	@echo "make fuzz                 every fuzzer for MINUTES (30) of CPU time under ASan and UBSan"
 	@echo "make test-asan            the units of every module up to inspect under ASan and UBSan"
+	@echo "make test-launch-values   TABLES (12) of 140 kernels in 54,000 launches, against C++; SEED=1"
 	@echo "make test-limits          200 runs each under limits of memory, files and threads"
 	@echo "make test-long            all of this group, one after the other, even if one fails"
 	@echo "make test-programs-asan   the programs of tests/programs on an engine with ASan and UBSan"
 	@echo "make test-python-long     the Python tests that take too long for make test"
-	@echo "make test-random-kernels  PROGRAMS (60) of 60 random kernels, interpreted and compiled; SEED=1"
+	@echo "make test-random-kernels  PROGRAMS (60) of 60 random kernels, in all modes and as C++; SEED=1"
 	@echo "make test-sanitize        kiln sanitize on all of tests/sanitize, in five orders of blocks and warps"
 	@echo "make test-shipped         the units and commands as they ship: every level of CPU, all optimised"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
@@ -76,7 +77,7 @@ test:
 	@KILN_TEST_BEGUN=$$(cat build/logs/test-begun) tools/test
 
 # Each goes on where another failed; the last line says which ones did.
-LONG := fuzz test-asan test-limits test-programs-asan test-python-long test-random-kernels \
+LONG := fuzz test-asan test-launch-values test-limits test-programs-asan test-python-long test-random-kernels \
   test-sanitize test-shipped test-staleness test-storm test-torch-versions test-tsan
 test-long:
 	@tools/bootstrap test
@@ -169,8 +170,14 @@ test-python-long:
 	@source build/environment && PYTHONPATH=build/release/stage "$$KILN_PYTHON" -m pytest -q -m long \
 	  -p no:cacheprovider tests/python
 
-PROGRAMS ?= 60
 SEED ?= 1
+TABLES ?= 12
+test-launch-values:
+	@tools/bootstrap build
+	@tools/build release
+	@python3 tools/launch-values --seed $(SEED) --programs $(TABLES) --kernels 140
+
+PROGRAMS ?= 60
 test-random-kernels:
 	@tools/bootstrap build
 	@tools/build release
