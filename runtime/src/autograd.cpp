@@ -162,6 +162,30 @@ RequiresGradient* find_requires_gradient() {
              : nullptr;
 }
 
+ForwardGradient* find_forward_gradient() {
+  void* c10 = open_mapped("libc10.so");
+  if (!c10 || !undefined_tensor_of_torch()) return nullptr;
+  return reinterpret_cast<ForwardGradient*>(
+      find_symbol(c10, "_ZNK3c1010TensorImpl8_fw_gradEmRKN2at10TensorBaseE"));
+}
+
+const void* undefined_tensor_of_torch() {
+  static const void* const undefined = [] {
+    void* c10 = open_mapped("libc10.so");
+    return c10 ? find_symbol(c10, "_ZN3c1019UndefinedTensorImpl10_singletonE") : nullptr;
+  }();
+  return undefined;
+}
+
+void refuse_tangents(const OpRecord* op) {
+  Text what, text;
+  add_names(what, op);
+  what.add(" has no forward-mode derivative");
+  add_error(text, what.c_str(), "an argument has a tangent (torch.autograd.forward_ad)",
+            "use reverse mode, which @op.backward serves, or pass the primal alone");
+  throw_text(static_cast<Text&&>(text));
+}
+
 bool torch_records_gradients() {
   static const auto ask = reinterpret_cast<bool (*)()>(
       find_symbol(torch_library_of_shim(), "aoti_torch_grad_mode_is_enabled"));

@@ -107,7 +107,8 @@ Call::~Call() {
 
 // Where does the op run? Where its first tensor lies. All others must be there too: a kernel given
 // a pointer of another device reads junk or faults, and neither names the argument.
-void Call::place(const Slot* arguments) {
+void Call::place(const Slot* slots) {
+  arguments = slots;
   int found = -1;
   bool has_device_argument = false;
   for (int i = 0; i < op->parameter_count; i++) {

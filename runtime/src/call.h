@@ -40,6 +40,7 @@ struct Call {
   Call* outer;  // an op that calls another library's op through torch
   Rep* first;
   ResultBuffers* buffers = nullptr;  // memory of the caller for the results
+  const Slot* arguments = nullptr;   // where a message finds the name of one
   bool failed;                       // a launch or runtime call of this op failed
   char fault[2048];                  // its text
 

@@ -248,11 +248,34 @@ void no_value(int64_t seen, const int64_t* known, size_t count) {
   throw_text(static_cast<Text&&>(text));
 }
 
-void out_of_range(int64_t value, int bytes, bool is_signed) {
+// "NAME = ", where the current call knows the argument.
+static void add_argument_name(Text& text, const Slot& slot) {
+  const Call* call = current_call();
+  if (!call || !call->arguments) return;
+  const auto index = &slot - call->arguments;
+  if (index >= 0 && index < call->op->parameter_count)
+    text.add(parameter_name(call->op, static_cast<int>(index))).add(" = ");
+}
+
+void out_of_range(const Slot& slot, int bytes, bool is_signed) {
   Text text;
   add_op_name(text);
-  text.addf("the argument %lld does not fit\n  why: the C++ parameter is a %d-bit %s integer",
-            static_cast<long long>(value), 8 * bytes, is_signed ? "signed" : "unsigned");
+  text.add("the argument ");
+  add_argument_name(text, slot);
+  text.addf("%lld does not fit\n  why: the C++ parameter is a %d-bit %s integer",
+            static_cast<long long>(slot.i), 8 * bytes, is_signed ? "signed" : "unsigned");
+  text.add("\n  fix: pass a smaller value, or make the parameter an int64_t");
+  throw_text(static_cast<Text&&>(text));
+}
+
+void beyond_float(const Slot& slot) {
+  Text text;
+  add_op_name(text);
+  text.add("the argument ");
+  add_argument_name(text, slot);
+  text.add_real(slot.f).add(
+      " does not fit\n  why: the C++ parameter is a float, at most 3.40282e+38; it would become "
+      "infinite\n  fix: make the parameter a double, or pass infinity itself");
   throw_text(static_cast<Text&&>(text));
 }
 

@@ -13,6 +13,7 @@
 #include "dynamic.h"
 #include "front.h"
 #include "kiln/abi.h"
+#include "math_bits.h"
 #include "registry.h"
 #include "torch_shim.h"
 
@@ -149,6 +150,7 @@ class Arguments {
   }
 
   bool require_gradient() const { return require_gradient_; }  // some tensor does
+  bool have_tangent() const { return have_tangent_; }
 
  private:
   void name(const Tensor& tensor, int i) {
@@ -157,6 +159,10 @@ class Arguments {
     rep->writable = op_->parameter_kinds[i] & kMutable;
     RequiresGradient* const ask = bridge().shim.requires_gradient;
     if (ask && ask(tensor_of_torch(rep->handle))) require_gradient_ = true;
+    ForwardGradient* const tangent = bridge().shim.forward_gradient;
+    if (tangent &&
+        *tangent(tensor_of_torch(rep->handle), 0, rep->handle) != bridge().shim.undefined_tensor)
+      have_tangent_ = true;
   }
 
   static void drop(uint8_t kind, uint64_t raw) {
@@ -250,6 +256,7 @@ class Arguments {
   Slot* slots_;
   int made_ = 0;
   bool require_gradient_ = false;
+  bool have_tangent_ = false;
   void** strings_ = nullptr;
 };
 
@@ -318,6 +325,7 @@ void call_from_torch(OpRecord* op, uint64_t* stack) {
     arguments.take();
     const bool recorded = arguments.require_gradient() && torch_records_gradients();
     if (recorded) refuse_to_write(op);
+    if (arguments.have_tangent()) refuse_tangents(op);
     call.place(argument_room.slots());
     Results results(result_room.slots(), op->result_count);
     op->invoke(argument_room.slots(), results.slots);
@@ -327,6 +335,7 @@ void call_from_torch(OpRecord* op, uint64_t* stack) {
       stack[i] = give(results.slots[i], op->result_kinds[i] & kBaseMask, op, i);
   } catch (...) {
     if (!call.outer) drop_configurations();
+    keep_failure();
     throw;
   }
 }

@@ -33,6 +33,8 @@ bool load_shim(Shim& shim, Text& why) {
   SHIM_SINCE_2_10(X)
 #undef X
   shim.requires_gradient = find_requires_gradient();
+  shim.forward_gradient = find_forward_gradient();
+  shim.undefined_tensor = undefined_tensor_of_torch();
   if (!missing) return true;
   Text reason;
   reason.addf("libtorch_cpu.so has no %s; kiln needs torch 2.7 or newer", missing);
@@ -104,7 +106,10 @@ bool refused(Text& why, const char* what, const char* name) {
 bool register_all(Bridge& b, const char* const* defined, Text& why) {
   const Registry& all = registry();
   const Shim& t = b.shim;
-  static const char* const kKeys[3] = {"CPU", "CUDA", "CompositeExplicitAutograd"};
+  static const char* const kKeys[] = {"CPU", "CUDA", "CompositeExplicitAutograd", "Negative",
+                                      "Conjugate"};
+  static_assert(sizeof kKeys / sizeof *kKeys == sizeof b.implementations / sizeof(void*));
+  constexpr int kFirstOfBits = 3, kKeyCount = 5;
   if (!b.definitions && t.init_fragment(all.library, "kiln", 0, &b.definitions))
     return refused(why, "open the namespace", "");
   const CLocale locale;
@@ -118,11 +123,15 @@ bool register_all(Bridge& b, const char* const* defined, Text& why) {
     if (*state->info.overload) name.add(".").add(state->info.overload);
     // An op without a tensor among its arguments dispatches on no device.
     const int from = state->has_tensor ? 0 : 2, to = state->has_tensor ? 2 : 3;
-    for (int key = from; key < to; key++) {
+    for (int key = 0; key < kKeyCount; key++) {
+      const Boxed kernel = key >= kFirstOfBits       ? all.records[i]->boxed_resolving
+                           : key >= from && key < to ? all.records[i]->boxed
+                                                     : nullptr;
+      if (!kernel) continue;
       void*& library = b.implementations[key];
       if (!library && t.init_impl(all.library, kKeys[key], "kiln", 0, &library))
         return refused(why, "open", kKeys[key]);
-      if (implement(t, library, name.c_str(), all.records[i]->boxed))
+      if (implement(t, library, name.c_str(), kernel))
         return refused(why, "implement", name.c_str());
     }
   }

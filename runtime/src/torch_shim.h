@@ -52,14 +52,16 @@ struct Shim {
 #undef X
   int (*current_cuda_stream)(int32_t, void**) = nullptr;  // of libtorch_cuda.so
   RequiresGradient* requires_gradient =
-      nullptr;  // of libc10.so; null: gradients are torch's affair
+      nullptr;                                  // of libc10.so; null: gradients are torch's affair
+  ForwardGradient* forward_gradient = nullptr;  // the same
+  const void* undefined_tensor = nullptr;
 };
 
 struct Bridge {
   Shim shim;
   bool registered = false;
   void* definitions = nullptr;
-  void* implementations[3] = {};
+  void* implementations[5] = {};  // by dispatch key: torch_register.cpp
 };
 inline Bridge the_bridge{};  // constant from the start, so nobody initialises it; never destroyed
 inline Bridge& bridge() { return the_bridge; }

@@ -83,7 +83,8 @@ struct Slot {
   Slot() : i(0) {}
 };
 
-[[noreturn]] void out_of_range(int64_t value, int bytes, bool is_signed);
+[[noreturn]] void out_of_range(const Slot&, int bytes, bool is_signed);
+[[noreturn]] void beyond_float(const Slot&);
 
 template <class T>
 struct NotSupported {
@@ -132,7 +133,7 @@ struct IntegerArgument {
   static I get(Slot& s) {
     const I value = static_cast<I>(s.i);
     if (static_cast<int64_t>(value) != s.i || (value < 0) != (s.i < 0))
-      out_of_range(s.i, sizeof(I), I(-1) < I(0));
+      out_of_range(s, sizeof(I), I(-1) < I(0));
     return value;
   }
 };
@@ -154,7 +155,13 @@ struct Argument<double> {
 template <>
 struct Argument<float> {
   static constexpr uint8_t kind = kFloat;
-  static float get(Slot& s) { return static_cast<float>(s.f); }
+  static float get(Slot& s) {
+    // The first value that rounds to infinity lies half a step above the largest float.
+    constexpr double kFirstBeyond = 0x1.ffffffp127, kLargest = 0x1.fffffffffffffp1023;
+    const double size = s.f < 0 ? -s.f : s.f;
+    if (size >= kFirstBeyond && size <= kLargest) beyond_float(s);
+    return static_cast<float>(s.f);
+  }
 };
 template <>
 struct Argument<Str> {
@@ -293,6 +300,9 @@ struct OpRecord {
   void (*invoke)(Slot* arguments, Slot* results);
   void (*boxed)(uint64_t* stack, uint64_t argument_count,
                 uint64_t result_count);  // torch calls this
+  // This, if the op writes to an argument and some tensor is a conjugated or negated view; else
+  // null.
+  void (*boxed_resolving)(uint64_t* stack, uint64_t argument_count, uint64_t result_count);
   const char* fake;
   const char* doc;
   OpRecord* next;
@@ -301,6 +311,7 @@ struct OpRecord {
 
 void register_op(OpRecord*);
 void call_from_torch(OpRecord*, uint64_t* stack);
+void call_resolved(const OpRecord*, uint64_t* stack);
 
 template <class F>
 struct Signature {
@@ -309,6 +320,7 @@ struct Signature {
                 "lambda, no member function) and name it here");
   static constexpr int parameter_count = 0;
   static constexpr uint8_t parameter_kinds[] = {0};
+  static constexpr bool writes = false;
   static constexpr int result_count = 0;
   static constexpr const uint8_t* result_kinds = nullptr;
   template <auto Function>
@@ -318,6 +330,7 @@ template <class R, class... A>
 struct Signature<R (*)(A...)> {
   static constexpr int parameter_count = sizeof...(A);
   static constexpr uint8_t parameter_kinds[] = {Argument<A>::kind..., 0};
+  static constexpr bool writes = ((Argument<A>::kind & kMutable) || ...);
   static constexpr int result_count = Returned<R>::count;
   static constexpr const uint8_t* result_kinds = Returned<R>::kinds;
 
@@ -341,6 +354,17 @@ struct Signature<R (*)(A...)> {
 template <OpRecord* Record>
 void boxed(uint64_t* stack, uint64_t, uint64_t) {
   call_from_torch(Record, stack);
+}
+template <OpRecord* Record>
+void boxed_resolving(uint64_t* stack, uint64_t, uint64_t) {
+  call_resolved(Record, stack);
+}
+template <bool Writes, OpRecord* Record>
+constexpr decltype(OpRecord::boxed_resolving) resolving() {
+  if constexpr (Writes)
+    return &boxed_resolving<Record>;
+  else
+    return nullptr;
 }
 
 // What KILN_OP leaves for `.fake(...)` and `.doc(...)` to act on.
@@ -433,6 +457,8 @@ struct DeviceOp {
       ::kiln::detail::Signature<decltype(&function)>::result_kinds,                                \
       &::kiln::detail::Signature<decltype(&function)>::template invoke<&function>,                 \
       &::kiln::detail::boxed<&KILN_JOIN(kiln_record_, id)>,                                        \
+      ::kiln::detail::resolving<::kiln::detail::Signature<decltype(&function)>::writes,            \
+                                &KILN_JOIN(kiln_record_, id)>(),                                   \
       "",                                                                                          \
       "",                                                                                          \
       nullptr,                                                                                     \
