@@ -13,9 +13,14 @@ from typing import Any
 
 from ._torch import torch_module
 
+WHY_AND_FIX = (
+    "  why: a gradient was asked for through its result\n  fix: give it one with @op.backward, or "
+    "keep it out of the graph: call it under torch.no_grad(), or detach() its arguments"
+)
+
 
 def refuse_traced_gradients(overload: Any) -> None:
-    """Backward through the traced op raises."""
+    """Backward through the traced op raises; one that writes raises at once, as an eager one."""
     torch = torch_module()
     key = torch._C.DispatchKey.Autograd
     allow_traced_gradients(overload)
@@ -27,11 +32,24 @@ def refuse_traced_gradients(overload: Any) -> None:
         asked = any(isinstance(one, torch.Tensor) and one.requires_grad for one in flat)
         if not (asked and torch.is_grad_enabled()):
             return _below_autograd(overload, args, kwargs)
+        if overload._schema.is_mutable:
+            raise RuntimeError(refusal_to_write(overload))
         shape: list[Any] = []
         found = _function().apply(overload, layout, shape, *flat)
         return pytree.tree_unflatten(list(found), shape[0])
 
     overload.py_impl(key)(autograd)
+
+
+def refusal_to_write(overload: Any) -> str:
+    written = next(
+        one.name for one in overload._schema.arguments if one.alias_info and one.alias_info.is_write
+    )
+    return (
+        f"error: {overload._name} cannot be differentiated\n  why: it writes to '{written}', and "
+        "one of its arguments requires a gradient\n  fix: call it under torch.no_grad(), or "
+        "detach() the arguments that require one"
+    )
 
 
 def allow_traced_gradients(overload: Any) -> None:
@@ -66,13 +84,7 @@ def _function() -> Any:
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
-            raise RuntimeError(
-                f"error: {ctx.op} has no backward\n  why: a gradient was asked for through its "
-                f"result\n  fix: give it "
-                "one with @op.backward, or keep it out of the graph: call it under "
-                "torch.no_grad(), or detach() its "
-                "arguments"
-            )
+            raise RuntimeError(f"error: {ctx.op} has no backward\n{WHY_AND_FIX}")
 
     _FUNCTIONS.append(NoBackward)
     return NoBackward

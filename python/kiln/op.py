@@ -9,7 +9,9 @@ whose instances are in torch.ops. So torch.compile, torch.export and opcheck see
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Callable, Optional
 
 from torch._ops import OpOverload, OpOverloadPacket
@@ -17,7 +19,9 @@ from torch._ops import OpOverload, OpOverloadPacket
 from ._fakes.rules import compile_rule, default_fake
 from ._no_backward import allow_traced_gradients, refuse_traced_gradients
 from ._overloads import callable_of
+from ._saved_arguments import save_arguments, with_arguments
 from ._torch import torch_module
+from ._transforms import follow_transforms
 from .abi import Library, OpRecord
 from .errors import KilnError, LoadError, RuleError
 
@@ -169,11 +173,11 @@ class Op(OpOverloadPacket):
                 ) from None
             if overload._overloadname not in self._kiln_own_fakes:
                 self._kiln_register_fake(overload, fake)
-            if (
-                overload._overloadname not in self._kiln_backward
-                and not overload._schema.is_mutable
-            ):
-                refuse_traced_gradients(overload)
+            if overload._overloadname not in self._kiln_backward:
+                self._kiln_refuse_gradients(overload)
+            if ("transforms", overload._overloadname) not in self._kiln_registered:
+                library = self._kiln_replace("transforms", overload)
+                follow_transforms(overload, library, partial(self._kiln_rules, overload))
 
     def _kiln_register_fake(
         self, overload: OpOverload, function: Optional[Callable[..., Any]]
@@ -184,6 +188,21 @@ class Op(OpOverloadPacket):
             return
         torch_module().library.register_fake(overload._name, function, lib=library)
 
+    def _kiln_refuse_gradients(self, overload: OpOverload) -> None:
+        """Its calls raise when a gradient is asked for."""
+        self._kiln_replace("autograd", overload)
+        refuse_traced_gradients(overload)
+
+    def _kiln_rules(
+        self, overload: OpOverload
+    ) -> Optional[tuple[Callable[..., Any], Callable[..., Any]]]:
+        name = overload._overloadname
+        if name not in self._kiln_backward:
+            return None
+        if name in self._kiln_setup:
+            return self._kiln_backward[name], self._kiln_setup[name]
+        return with_arguments(self._kiln_backward[name]), save_arguments
+
     def _kiln_register_autograd(self, overload: OpOverload) -> None:
         if overload._schema.is_mutable:
             raise KilnError(
@@ -191,14 +210,12 @@ class Op(OpOverloadPacket):
                 "it writes to its arguments, and torch differentiates only ops that do not",
                 "make an op that returns a new tensor",
             )
-        name = overload._overloadname
+        rules = self._kiln_rules(overload)
+        assert rules is not None
         allow_traced_gradients(overload)
         library = self._kiln_replace("autograd", overload)
         torch_module().library.register_autograd(
-            overload._name,
-            self._kiln_backward[name],
-            setup_context=self._kiln_setup.get(name, save_arguments),
-            lib=library,
+            overload._name, rules[0], setup_context=rules[1], lib=library
         )
 
     def _kiln_replace(self, what: str, overload: OpOverload) -> Any:
@@ -233,18 +250,13 @@ def ops_of(library: Library) -> dict[str, Op]:
     of it."""
     names = list(dict.fromkeys(record.name for record in library.ops))
     ops = {name: op_named(library.namespace, name) for name in names}
+    # torch warns of gradients that would be wrong in silence, before the op's own error says that
+    # there are none.
+    pattern = f"{library.namespace}::.*an autograd kernel was not registered"
+    warnings.filterwarnings("ignore", pattern, UserWarning)
     for name, op in ops.items():
         op._kiln_describe([record for record in library.ops if record.name == name], library)
     return ops
-
-
-def save_arguments(
-    ctx: Any, inputs: tuple[Any, ...], output: Any, keyword_only_inputs: Any = None
-) -> None:
-    """The setup_context of an op whose author gave none."""
-    tensor = torch_module().Tensor
-    ctx.save_for_backward(*(value for value in inputs if isinstance(value, tensor)))
-    ctx.arguments = tuple(None if isinstance(value, tensor) else value for value in inputs)
 
 
 def signature_of(overloads: Sequence[OpOverload]) -> inspect.Signature:

@@ -8,7 +8,6 @@ import kiln
 import pytest
 import torch
 from kiln._checks.gradients import has_backward
-from kiln._no_backward import refuse_traced_gradients
 from torch.nn import functional
 
 pytestmark = pytest.mark.one_in(2)
@@ -29,9 +28,7 @@ def smooth(command, sources):
 
 def forget(op: kiln.Op) -> None:
     for overload in op._kiln_overloads():
-        op._kiln_replace("autograd", overload)
-        if not overload._schema.is_mutable:
-            refuse_traced_gradients(overload)
+        op._kiln_refuse_gradients(overload)
     op._kiln_backward.clear()
     op._kiln_setup.clear()
     op._kiln_reference = None
