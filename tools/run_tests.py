@@ -8,6 +8,8 @@ tools/test [WORD...]: only the steps whose name contains one of the words, and w
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,6 +21,8 @@ BUILD = ROOT / "build"
 JOBS = str(os.cpu_count() or 2)
 # What makes pytest use every core; without it one test runs after the other.
 XDIST = BUILD / "test-tools"
+if not XDIST.is_dir() and (ROOT / ".carry/test-tools").is_dir():
+    XDIST = ROOT / ".carry/test-tools"  # of a machine without a network
 # Under ASan: the readers of untrusted bytes and texts, by what the fuzzers write. The engine, which
 # takes four minutes of one core to compile so, and the unit tests are `make test-asan`.
 # Under TSan: the threads that read what processes write. Those of builds and of the engine take
@@ -45,7 +49,9 @@ def pytest(junit: Path, folder: str) -> list[str]:
     python = os.environ["KILN_PYTHON"]
     # By file: what a file builds once for its tests is built once. The kernels' tests share one
     # library and torch: two processes take half as much processor time again, and as long.
-    use_processes = (XDIST / "xdist").is_dir() and folder != "tests/kernels"
+    # Those of tests/gpu time kernels.
+    alone = ("tests/kernels", "tests/gpu")
+    use_processes = (XDIST / "xdist").is_dir() and folder not in alone
     parallel = ["-n", JOBS, "--dist", "loadfile"] if use_processes else []
     return [
         python,
@@ -62,6 +68,13 @@ def pytest(junit: Path, folder: str) -> list[str]:
         *parallel,
         folder,
     ]
+
+
+def why_no_gpu() -> str:
+    if not shutil.which("nvidia-smi"):
+        return "no GPU: there is no nvidia-smi"
+    told = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
+    return "" if told.returncode == 0 and "GPU" in told.stdout else "no GPU that nvidia-smi lists"
 
 
 def all_steps() -> list[Step]:
@@ -89,15 +102,16 @@ def all_steps() -> list[Step]:
             [release],
         ),
     ]
-    for name, folder in (
-        ("python", "tests/python"),
-        ("kernels", "tests/kernels"),
-        ("browser", "tests/browser"),
+    for name, folder, skip in (
+        ("python", "tests/python", no_stage),
+        ("kernels", "tests/kernels", no_stage),
+        ("browser", "tests/browser", no_stage),
+        ("gpu", "tests/gpu", no_stage or why_no_gpu()),
     ):
         if not any((ROOT / folder).rglob("test_*.py")):
             continue
         junit = results / f"{name}.xml"
-        steps.append(Step(name, pytest(junit, folder), 1500, junit, [release], no_stage, staged))
+        steps.append(Step(name, pytest(junit, folder), 1500, junit, [release], skip, staged))
     steps += [
         # All of it is `make tidy`. Beside the Python tests, most of which keep one core busy.
         Step(

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TAIL_LINES = 80
+# The exit status of a check that lacks a tool; it prints "skipped: what", "  why: ", "  fix: ".
+SKIPPED = 77
 
 
 @dataclass
@@ -60,6 +62,29 @@ def read_junit(path: Path) -> tuple[int, int, int]:
         else:
             counts[0] += 1
     return counts[0], counts[1], counts[2]
+
+
+def lacking(printed: str) -> str:
+    """What a check printed when it was skipped, as "what: why; fix"."""
+    found: list[str] = []
+    for line in printed.splitlines():
+        text = line.strip()
+        if text.startswith("skipped: "):
+            found.append(text.removeprefix("skipped: "))
+        elif found and text.startswith("why: "):
+            found[-1] += ": " + text.removeprefix("why: ")
+        elif found and text.startswith("fix: "):
+            found[-1] += "; " + text.removeprefix("fix: ")
+    return ", ".join(found)
+
+
+def lacking_in(junit: Path) -> str:
+    """The same of ctest's results, which keep what a skipped test printed."""
+    cases = ElementTree.parse(junit).iter("testcase")
+    printed = [
+        case.findtext("system-out") or "" for case in cases if case.find("skipped") is not None
+    ]
+    return lacking("\n".join(printed))
 
 
 def start(step: Step, log: Path) -> subprocess.Popen[bytes]:
@@ -113,6 +138,10 @@ def run_step(
             )
     at, cpu_at = time.monotonic(), cpu_of_children()
     status = finish(begun or start(step, log), step.limit_s)
+    if status == SKIPPED and not step.junit:
+        return Outcome(
+            step, "skipped", time.monotonic() - at, note=lacking(log.read_text(errors="replace"))
+        )
     outcome = Outcome(step, "passed" if status == 0 else "failed", time.monotonic() - at)
     outcome.cpu_seconds = cpu_of_children() - cpu_at
     if status is None:
@@ -121,6 +150,7 @@ def run_step(
         outcome.note = f"exit status {status}"
     if step.junit and step.junit.exists():
         outcome.passed, outcome.failed, outcome.skipped = read_junit(step.junit)
+        outcome.note = ", ".join(filter(None, (outcome.note, lacking_in(step.junit))))
         # A runner that crashed, or found no test at all, has not passed.
         if outcome.passed + outcome.skipped == 0 and outcome.state == "passed":
             outcome.state, outcome.note = "failed", "no test ran"

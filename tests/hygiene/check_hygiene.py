@@ -11,9 +11,11 @@ over the length to aim for are listed and are no fault.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 SOURCE = re.compile(
@@ -37,7 +39,26 @@ EMPTY_NAME = re.compile(
 )
 
 
+def files_below(root: Path) -> list[str]:
+    ignore = root / ".gitignore"
+    patterns = [line.strip("/") for line in ignore.read_text().split()] if ignore.exists() else []
+
+    def is_ignored(path: Path) -> bool:
+        names = (path.name, str(path.relative_to(root)))
+        return any(fnmatch(name, pattern) for name in names for pattern in patterns)
+
+    found = []
+    for folder, folders, files in os.walk(root):
+        at = Path(folder)
+        folders[:] = sorted(name for name in folders if not is_ignored(at / name))
+        found += [str((at / name).relative_to(root)) for name in sorted(files)]
+    return [name for name in found if not is_ignored(root / name)]
+
+
 def tracked_files(root: Path) -> list[str]:
+    """By git; of a copy without its history all but what .gitignore names."""
+    if not (root / ".git").exists():
+        return files_below(root)
     listed = subprocess.run(
         ["git", "-C", str(root), "ls-files", "-z"], capture_output=True, text=True
     )

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from check_hygiene import LONGEST_LINES, SPDX, broken_links, faults_of
+from check_hygiene import LONGEST_LINES, SPDX, broken_links, faults_of, tracked_files
 
 # In pieces, so that this file passes the check itself.
 HOME = "/home" + "/me"
@@ -22,6 +22,15 @@ class CheckHygiene(unittest.TestCase):
 
     def test_leaves_a_clean_file_alone(self):
         self.assertEqual(faults_of("src/base/text.cpp", (HEAD + "int x;\n").encode()), [])
+
+    def test_a_copy_without_history_is_looked_at_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / ".gitignore").write_text("/build/\n*.pyc\nkernels/*/build/\n")
+            for name in ("a.py", "a.pyc", "build/x.py", "src/b.cpp", "kernels/k/build/c.cpp"):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).touch()
+            self.assertEqual(tracked_files(root), [".gitignore", "a.py", "src/b.cpp"])
 
     def test_leaves_binary_files_alone(self):
         self.assertEqual(faults_of("tests/binary/a.so", b"\x7fELF\0\0 \n"), [])

@@ -78,6 +78,7 @@ class Lines(unittest.TestCase):
         self.assertEqual(self.seen("docs/reference/engine.md", LONG), 1)
 
 
+@unittest.skipUnless(ANALYZE, "no lizard: tools/bootstrap test")
 class Functions(unittest.TestCase):
     def seen(self, name: str, text: str) -> list[str]:
         return faults_of_functions(name, text, ANALYZE)

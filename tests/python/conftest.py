@@ -17,6 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 STAGE = Path(os.environ.get("KILN_STAGE_DIR") or ROOT / "build" / "release" / "stage").resolve()
 SOURCES = Path(__file__).parent / "sources"
 
+# These tests are about the engine, and mean the same on a machine with a GPU: tests/gpu and
+# tests/kernels use that. KILN_TESTS_ON=gpu shows it here too.
+if os.environ.get("KILN_TESTS_ON") != "gpu":
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
 if not (STAGE / "kiln" / "__init__.py").is_file():
     raise pytest.UsageError(
         f"no staged package in {STAGE}: run `make build`, or set KILN_STAGE_DIR"

@@ -38,6 +38,26 @@ def test_it_begins_early_and_is_waited_for_at_its_place(tmp_path: Path) -> None:
     assert (tmp_path / "logs/long.log").read_text() == "whole\n"
 
 
+SKIPS = "printf 'skipped: a check\\n  why: no strace\\n  fix: get it\\n'"
+
+
+def test_a_check_that_lacks_a_tool_is_skipped_and_says_so(tmp_path: Path) -> None:
+    done = steps.run_steps([shell("check", f"{SKIPS}; exit 77"), shell("other", "true")], tmp_path)
+    assert [one.state for one in done] == ["skipped", "passed"]
+    assert "a check: no strace; get it" in steps.describe(done[0])
+    assert steps.close(done) == 0
+
+
+def test_a_skipped_test_of_many_says_what_it_lacks(tmp_path: Path) -> None:
+    cases = '<testcase name="a"/><testcase name="b" status="notrun"><skipped/>'
+    cases += "<system-out>skipped: b\n  why: no lizard\n  fix: get it\n</system-out></testcase>"
+    junit = tmp_path / "results.xml"
+    write = f"printf '%s' '<testsuite>{cases}</testsuite>' >{junit}"
+    (done,) = steps.run_steps([shell("ctest", write, junit=junit)], tmp_path)
+    assert (done.state, done.passed, done.skipped) == ("passed", 1, 1)
+    assert "b: no lizard; get it" in steps.describe(done)
+
+
 def test_its_failure_is_told_at_its_place_with_its_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
