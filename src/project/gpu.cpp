@@ -42,6 +42,9 @@ std::vector<Arch> parse(std::string_view answer) {
 }
 
 std::string ask(const sys::Files& files, sys::Processes& processes, const sys::Environment& env) {
+  // As CUDA takes it: nothing, or no number at the front, hides every GPU.
+  if (auto visible = env.get("CUDA_VISIBLE_DEVICES"))
+    if (visible->empty() || *visible == "-1" || *visible == "NoDevFiles") return "";
   std::string search = env.get("PATH").value_or("/usr/bin:/bin") + ":/usr/lib/wsl/lib";
   path tool = sys::find_program(files, "nvidia-smi", search);
   if (tool.empty()) return "";

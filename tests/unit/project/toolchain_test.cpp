@@ -154,6 +154,10 @@ TEST(Gpu, IsAskedOnceUntilTheMachineChanges) {
   files.add("/proc/driver/nvidia/version", "590");
   gpu_archs(files, processes, env);
   EXPECT_EQ(processes.started.size(), 2u);
+  for (const char* hidden : {"", "-1", "NoDevFiles"}) {
+    env.set("CUDA_VISIBLE_DEVICES", hidden);
+    EXPECT_THAT(gpu_archs(files, processes, env), IsEmpty());
+  }
 }
 
 TEST(CacheFolder, FollowsXdg) {
