@@ -213,6 +213,7 @@ Result<Outcome> rebuild(Work& work) {
   work.graph = make_graph(work.plan, work.facts);
   if (work.plan.fresh) CHECK_OK(work.world.files.remove(work.in_obj("")));
   CHECK_OK(prepare(work));
+  for (const std::string& text : language_notes(work.plan, work.world)) work.note(text);
   auto linked = linked_by_either_lane(work);
   Outcome outcome = outcome_of(work);
   outcome.steps = reports_since(work);

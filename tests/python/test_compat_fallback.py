@@ -95,6 +95,48 @@ def test_what_is_lacking_is_told_and_built_with_torchs_headers(build):
     )
 
 
+CXX20 = "#if __cplusplus < 202002L\n#error C++20 or later compatible compiler is required\n#endif\n"
+
+
+@pytest.fixture
+def demanding(stand_in):
+    """A torch whose headers want C++20, as those from 2.13 on do."""
+    headers = [stand_in / "include" / name for name in ("torch/extension.h", "ATen/ATen.h")]
+    for header in headers:
+        header.write_text(CXX20 + HEADER)
+    yield
+    for header in headers:
+        header.write_text(HEADER)
+
+
+def test_the_language_is_the_one_that_torchs_headers_demand(build, demanding):
+    answer, said = build(text=CLASSY)
+    assert answer.get("headers") == "torch", answer
+    assert "-std" not in said
+
+
+@pytest.mark.parametrize("flag", ["-std=c++17", "--std=c++17", "-std=gnu++17"])
+def test_a_language_that_torch_refuses_is_raised(build, demanding, flag):
+    answer, said = build(f"--cflag={flag}", text=CLASSY)
+    assert answer.get("headers") == "torch", answer
+    named = flag.replace("--", "-")
+    assert f"{named}: torch's own headers require C++20: compiling with -std=c++20" in said
+
+
+def test_compat_keeps_a_language_that_torch_refuses_and_says_so(build, demanding):
+    answer, said = build("--cflag=-std=c++17", text=PLAIN)
+    assert answer.get("headers") == "compat", answer
+    assert "-std=c++17: torch's own headers require C++20; kiln's compat headers do not" in said
+    answer, said = build("--cflag=-std=c++20", text=PLAIN)
+    assert answer.get("headers") == "compat" and "C++20" not in said
+
+
+def test_a_source_in_cpp20_builds_as_such(build, demanding):
+    text = PLAIN.replace("int64_t twice", "template <class T> concept Any = true;\nint64_t twice")
+    answer, _ = build(text=text)
+    assert answer.get("headers") == "compat", answer
+
+
 def test_the_file_is_remembered_until_it_no_longer_names_it(build, tmp_path):
     build(text=CLASSY)
     # The build folder alone: what is remembered and the cache stay.

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "binary/symbols.h"
+#include "build/plan/flags.h"
 #include "build/plan/light_headers.h"
 
 namespace kiln::build {
@@ -20,6 +21,19 @@ struct Python {
   fs::path torch;    // the package
   fs::path include;  // Python.h
 };
+
+// What torch's own headers say of themselves: "#error C++20 or later compatible compiler is
+// required to use ATen." since torch 2.13, C++17 before.
+int language_of_torch(const fs::path& package, const sys::Files& files) {
+  constexpr int kOldest = 17;
+  auto header = files.read(package / "include" / "ATen" / "ATen.h");
+  if (!header) return kOldest;
+  for (std::string_view line : text::lines(*header)) {
+    if (line.find("#error") == line.npos || line.find(" or later") == line.npos) continue;
+    return std::max(kOldest, language_year(line.substr(0, line.find(" or later"))));
+  }
+  return kOldest;
+}
 
 // Asked of the Python that will load the result; torch itself is not imported, which would take
 // seconds. Python.h alone comes from a Python without torch too.
@@ -174,6 +188,8 @@ Status choose_torch_headers(Plan& plan, const Request& request, const World& wor
   if (wants_light && plan.torch == TorchHeaders::Compat) {
     TRY(plan.light_headers, make_light_folder(python.torch, world));
   }
+  if (plan.torch == TorchHeaders::Torchs)
+    plan.torch_language = language_of_torch(python.torch, world.files);
   plan.torch_has_cuda = world.files.state(python.torch / "lib" / "libtorch_cuda.so").is_file();
   return {};
 }
@@ -209,6 +225,32 @@ Status check_open_names(const Plan& plan, std::string_view library) {
                  "--compat=never builds with torch's own headers"};
   }
   return {};
+}
+
+std::vector<std::string> language_notes(const Plan& plan, const World& world) {
+  std::vector<std::string> notes;
+  if (plan.torch == TorchHeaders::None) return notes;
+  const int demanded = [&] {
+    if (plan.torch == TorchHeaders::Torchs) return plan.torch_language;
+    const auto is_asked = [](const Words& flags) { return !asked_language(flags).empty(); };
+    if (!is_asked(plan.cflags) && !is_asked(plan.cuda_flags)) return 0;
+    auto package = torch_package(world);  // starts Python
+    return package ? language_of_torch(*package, world.files) : 0;
+  }();
+  for (const Words* flags : {&plan.cflags, &plan.cuda_flags}) {
+    const std::string asked = asked_language(*flags);
+    if (asked.empty() || language_year(asked) >= demanded) continue;
+    std::string note =
+        plan.torch == TorchHeaders::Torchs
+            ? fmt::format("-std={}: torch's own headers require C++{}: compiling with -std=c++{}",
+                          asked, demanded, demanded)
+            : fmt::format(
+                  "-std={}: torch's own headers require C++{}; kiln's compat headers do "
+                  "not, so the flag is kept",
+                  asked, demanded);
+    if (notes.empty() || notes.back() != note) notes.push_back(std::move(note));
+  }
+  return notes;
 }
 
 std::vector<std::string> torch_compile_flags(const Plan& plan, bool cuda) {

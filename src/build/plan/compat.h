@@ -30,6 +30,10 @@ Result<std::vector<fs::path>> torchs_folders(const World& world);
 // says which.
 Status check_open_names(const Plan& plan, std::string_view library);
 
+// A language among the user's flags that torch's own headers refuse: what becomes of it. May start
+// Python.
+std::vector<std::string> language_notes(const Plan& plan, const World& world);
+
 // Flags for compilers and linker.
 std::vector<std::string> torch_compile_flags(const Plan& plan, bool cuda);
 std::vector<std::string> torch_link_words(const Plan& plan);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <set>
 
 #include "base/text.h"
@@ -140,6 +141,49 @@ class Look {
 FlagFacts look_at_flags(const sys::Files& files, const Words& flags,
                         const std::vector<path>& folders) {
   return Look(files, folders).run(flags);
+}
+
+// nvcc takes --std=c++17 and "-std c++17" too.
+template <class Keep, class Choose>
+void split_by_language(const Words& flags, Keep keep, Choose choose) {
+  for (size_t i = 0; i < flags.size(); ++i) {
+    std::string_view flag = flags[i];
+    if (flag.starts_with("--std")) flag.remove_prefix(1);
+    if (flag.starts_with("-std="))
+      choose(std::string(flag.substr(5)));
+    else if (flag == "-std" && i + 1 < flags.size())
+      choose(flags[++i]);
+    else
+      keep(flags[i]);
+  }
+}
+
+std::string asked_language(const Words& flags) {
+  std::string found;
+  split_by_language(
+      flags, [](const std::string&) {}, [&](std::string language) { found = std::move(language); });
+  return found;
+}
+
+Words without_language(const Words& flags) {
+  Words rest;
+  split_by_language(
+      flags, [&](const std::string& flag) { rest.push_back(flag); }, [](const std::string&) {});
+  return rest;
+}
+
+int language_year(std::string_view language) {
+  size_t plus = language.find("++");
+  if (plus == std::string_view::npos) return 0;
+  std::string_view year = language.substr(plus + 2);
+  for (auto [name, number] : {std::pair<std::string_view, int>{"0x", 11},
+                              {"1y", 14},
+                              {"1z", 17},
+                              {"2a", 20},
+                              {"2b", 23},
+                              {"2c", 26}})
+    if (year == name) return number;
+  return year.size() == 2 ? std::atoi(std::string(year).c_str()) : 0;
 }
 
 std::string relocatable_flag(const Words& flags) {

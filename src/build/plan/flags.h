@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "build/plan/recipe.h"
@@ -23,6 +24,13 @@ struct FlagFacts {
 // compilers in the build's.
 FlagFacts look_at_flags(const sys::Files& files, const Words& flags,
                         const std::vector<sys::fs::path>& folders);
+
+// The language that flags ask for: "c++17" of -std=c++17, --std=c++17 or "-std c++17", the last
+// one; empty: none does.
+std::string asked_language(const Words& flags);
+Words without_language(const Words& flags);
+// 17 of "c++17", "gnu++17" and "c++1z"; 0: of no C++.
+int language_year(std::string_view language);
 
 // The first flag that asks for relocatable device code; empty: none does.
 std::string relocatable_flag(const Words& flags);

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "build/plan/compat.h"
+#include "build/plan/flags.h"
 #include "build/plan/graph_parts.h"
 #include "build/plan/light_headers.h"
 
@@ -37,21 +38,29 @@ Words host_code_flags(const Plan& plan) {
   return flags;
 }
 
-// torch.utils.cpp_extension and nvcc compile as C++17, and what was written for them must mean the
-// same here: some sources are right as C++17 and not as C++20, or end nvcc's parser. What includes
-// kiln's headers was written for kiln.
+// torch.utils.cpp_extension compiled as C++17 before torch 2.13, nvcc does, and what was written
+// for them must mean the same here: some sources are right as C++17 and not as C++20, or end nvcc's
+// parser. What includes kiln's headers was written for kiln, and what has words that C++20 alone
+// has for a newer torch.
 std::string language_flag(const Plan& plan, const Words& flags) {
-  for (const std::string& flag : flags)
-    if (flag.starts_with("-std=")) return flag;
-  bool of_others = plan.program;
-  for (const Source& source : plan.sources) of_others &= !source.facts.kiln_header;
-  return plan.torch == TorchHeaders::None && !of_others ? "-std=c++20" : "-std=c++17";
+  const std::string asked = asked_language(flags);
+  if (plan.torch == TorchHeaders::Torchs)
+    return language_year(asked) >= plan.torch_language
+               ? "-std=" + asked
+               : fmt::format("-std=c++{}", plan.torch_language);
+  if (!asked.empty()) return "-std=" + asked;
+  bool of_others = plan.program, only_20 = false;
+  for (const Source& source : plan.sources) {
+    of_others &= !source.facts.kiln_header;
+    only_20 |= source.facts.only_cxx20;
+  }
+  const bool for_17 = plan.torch != TorchHeaders::None || of_others;
+  return for_17 && !only_20 ? "-std=c++17" : "-std=c++20";
 }
 
-Command without_language(const Words& flags) {
+Command other_flags(const Words& flags) {
   Command rest;
-  for (const std::string& flag : flags)
-    if (!flag.starts_with("-std=")) rest.push_back(users(flag));
+  for (std::string& flag : without_language(flags)) rest.push_back(users(std::move(flag)));
   return rest;
 }
 
@@ -103,7 +112,7 @@ Command host_command(const Plan& plan, Step& step) {
   add_preprocessor_flags(plan, words);
   add_torch_flags(plan, false, words);
   if (!plan.cuda_include.empty()) words.push_back(path_word("-I" + plan.cuda_include.string()));
-  add(words, without_language(plan.cflags));
+  add(words, other_flags(plan.cflags));
   add(words, path_map_words(plan, "-ffile-prefix-map"));
   if (tells_what_it_assembles(plan)) add(words, assembler_depfile_words(step));
   return words;
@@ -297,7 +306,7 @@ Command nvcc_command(const Plan& plan, bool extended_lambda, bool with_threads) 
   add(words, {own("-Xcompiler"), own(fmt::format("{}", fmt::join(host_code_flags(plan), ",")))});
   add_preprocessor_flags(plan, words);
   add_torch_flags(plan, true, words);
-  add(words, without_language(plan.cuda_flags));
+  add(words, other_flags(plan.cuda_flags));
   return words;
 }
 

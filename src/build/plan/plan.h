@@ -42,6 +42,7 @@ struct Plan {
   std::vector<std::string> leaked;  // headers that torch's bring along and the sources rely on
   fs::path torch_package, python_include;  // of TorchHeaders::Torchs
   fs::path light_headers;     // torch's own beside the compat headers; empty: none is included
+  int torch_language = 17;    // the C++ that they demand
   bool stable_torch = false;  // a source uses torch's stable C++ API
   bool torch_has_cuda = false;
   fs::path build_dir;

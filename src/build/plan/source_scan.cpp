@@ -2,6 +2,7 @@
 // What is known from a source's text before it is compiled?
 #include "build/plan/source_scan.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
@@ -80,6 +81,33 @@ std::string first_of(std::string_view code, const Words& words) {
     if (code.find(word) != std::string_view::npos)
       return std::string(word.substr(0, word.find_first_of(".:")));
   return "";
+}
+
+// Words of a source for torch 2.13 or newer, which compiles as C++20.
+constexpr std::array<std::string_view, 8> kOnlyCxx20 = {
+    "concept", "requires", "consteval", "constinit", "co_await", "co_return", "co_yield", "<=>"};
+constexpr std::array<std::string_view, 12> kHeadersOfCxx20 = {
+    "barrier", "bit",     "compare", "concepts",  "coroutine",       "format",
+    "latch",   "numbers", "ranges",  "semaphore", "source_location", "span"};
+
+template <class List>
+bool is_of_cxx20(std::string_view word, const List& list) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+bool has_words_of_cxx20(std::string_view code) {
+  if (std::none_of(kOnlyCxx20.begin(), kOnlyCxx20.end(),
+                   [&](std::string_view word) { return code.find(word) != code.npos; }))
+    return false;
+  const auto tokens = tokens_of(code);
+  if (!tokens) return false;
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    const Token& token = (*tokens)[i];
+    if (is_of_cxx20(token.text, kOnlyCxx20)) return true;
+    // Two tokens side by side, and the first of three characters.
+    if (token.text == "<" && code.substr(token.begin, 3) == "<=>") return true;
+  }
+  return false;
 }
 
 bool is_torch_header(std::string_view name) {
@@ -176,6 +204,7 @@ SourceFacts scan_any(std::string_view code) {
   facts.defines_python_module = calls(code, "PYBIND11_MODULE");
   for (const Included& one : included_names(code)) {
     facts.kiln_header |= one.name.starts_with("kiln/");
+    facts.only_cxx20 |= is_of_cxx20(one.name, kHeadersOfCxx20);
     if (!is_torch_header(one.name)) continue;
     if (facts.torch_header.empty()) facts.torch_header = one.name;
     facts.torch_headers.insert(one.name);
@@ -185,6 +214,10 @@ SourceFacts scan_any(std::string_view code) {
 
 SourceFacts scan_own(std::string_view code) {
   SourceFacts facts = scan_any(code);
+  facts.only_cxx20 |= has_words_of_cxx20(code);
+  // A source that asks has both forms.
+  for (std::string_view asks : {"__cplusplus", "__cpp_", "__has_include"})
+    if (code.find(asks) != code.npos) facts.only_cxx20 = false;
   facts.hopper_only = first_of(code, kHopperOnly);
   facts.blackwell_only = first_of(code, kBlackwellOnly);
   return facts;
@@ -229,6 +262,7 @@ SourceFacts scan_source(const sys::Files& files, const path& source,
     if (facts.torch_header.empty()) facts.torch_header = here.torch_header;
     facts.torch_headers.merge(here.torch_headers);
     facts.kiln_header |= here.kiln_header;
+    facts.only_cxx20 |= is_own && here.only_cxx20;
     facts.extern_c |= is_source && here.extern_c;
     if (facts.hopper_only.empty()) facts.hopper_only = here.hopper_only;
     if (facts.blackwell_only.empty()) facts.blackwell_only = here.blackwell_only;

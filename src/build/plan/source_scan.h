@@ -30,6 +30,7 @@ struct SourceFacts {
   std::string blackwell_only;           // tcgen05, setmaxnreg
   std::string torch_header;             // the first of torch's that it includes, if any
   bool kiln_header = false;             // it includes one of kiln's
+  bool only_cxx20 = false;              // it has a word or a header that C++17 lacks
   bool extern_c = false;                // its own text says extern "C"
   std::set<std::string> torch_headers;  // all of torch's that it includes
   bool defines_python_module = false;   // PYBIND11_MODULE(

@@ -144,6 +144,17 @@ TEST(Scan, TorchsHeadersAreNamedAndNotLookedThrough) {
   EXPECT_EQ(facts.leaked, std::set<std::string>{"map"});
 }
 
+TEST(Scan, WordsAndHeadersThatCxx17LacksAreSeen) {
+  auto only_20 = [](std::string_view text) { return scan_text(text).only_cxx20; };
+  EXPECT_TRUE(only_20("template <class T> concept Small = sizeof(T) < 3;"));
+  EXPECT_TRUE(only_20("template <class T> void f(T x) requires(sizeof(T) < 3) {}"));
+  EXPECT_TRUE(only_20("bool b = (1 <=> 2) < 0;"));
+  EXPECT_TRUE(only_20("#include <span>\n"));
+  EXPECT_FALSE(only_20("// requires C++17\nauto t = x.requires_grad();"));
+  EXPECT_FALSE(only_20("TORCH_CHECK(x.is_cuda(), \"this requires CUDA\");"));
+  EXPECT_FALSE(only_20("#if __cplusplus >= 202002L\n#include <span>\n#endif\n"));
+}
+
 TEST(Scan, AFunctionOfTheSourceIsNotCudasTypeOfThatName) {
   sys::FakeFiles files;
   auto leaked = [&](std::string text) {
