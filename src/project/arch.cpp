@@ -39,6 +39,58 @@ bool all_digits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+constexpr std::string_view kGencode[] = {"-gencode", "--generate-code"};
+constexpr std::string_view kArch[] = {"-arch", "--gpu-architecture"};
+constexpr std::string_view kCode[] = {"-code", "--gpu-code"};
+
+struct FlagValue {
+  std::string value;
+  size_t words = 0;  // of the flags; 0: it is another flag
+};
+
+// "-arch=sm_90" and "-arch sm_90".
+template <class Names>
+FlagValue value_of_flag(const std::vector<std::string>& flags, size_t at, const Names& names) {
+  std::string_view flag = flags[at];
+  for (std::string_view name : names) {
+    if (flag == name && at + 1 < flags.size()) return {flags[at + 1], 2};
+    if (flag.starts_with(name) && flag.size() > name.size() && flag[name.size()] == '=')
+      return {std::string(flag.substr(name.size() + 1)), 1};
+  }
+  return {};
+}
+
+std::string without_quotes(std::string text) {
+  std::erase_if(text, [](char c) { return c == '"' || c == '\'' || c == '[' || c == ']'; });
+  return text;
+}
+
+bool is_real_or_virtual(std::string_view word) {
+  return word.starts_with("sm_") || word.starts_with("compute_");
+}
+
+// What -gencode's "arch=compute_80,code=[sm_80,compute_80]" and -code's "sm_80,compute_80" ask for.
+// nvcc lets -gencode say "arch" alone.
+bool add_codes(std::string_view text, std::string& list) {
+  std::string virtual_arch;
+  bool any = false;
+  for (std::string_view word : text::split(text, ',')) {
+    if (word.starts_with("arch=")) {
+      virtual_arch = word.substr(5);
+      continue;
+    }
+    if (word.starts_with("code=")) word.remove_prefix(5);
+    if (!is_real_or_virtual(word)) return false;
+    list += std::string(word) + ";";
+    any = true;
+  }
+  if (!any && is_real_or_virtual(virtual_arch)) {
+    list += virtual_arch + ";";
+    any = true;
+  }
+  return any;
+}
+
 // "9.0a" or "90a"
 std::optional<Arch> parse_arch(std::string_view text) {
   Arch arch;
@@ -129,6 +181,31 @@ Result<ArchList> parse_arch_list(std::string_view text) {
                  fmt::format("it is '{}'", text), "kiln build --arch 9.0"};
   sort_once(list.sass);
   complete_ptx(list);
+  return list;
+}
+
+std::string take_arch_flags(std::vector<std::string>& flags) {
+  std::vector<std::string> rest;
+  std::string list, arch;  // -arch counts where no -code says more
+  bool codes = false;
+  for (size_t i = 0; i < flags.size();) {
+    FlagValue found = value_of_flag(flags, i, kGencode);
+    if (!found.words) found = value_of_flag(flags, i, kCode);
+    if (found.words) {
+      if (!add_codes(without_quotes(found.value), list)) return "";
+      codes = true;
+    } else if (found = value_of_flag(flags, i, kArch); found.words) {
+      arch = without_quotes(found.value);
+      if (!is_real_or_virtual(arch) && arch != "native") return "";
+    } else {
+      found.words = 1;
+      rest.push_back(flags[i]);
+    }
+    i += found.words;
+  }
+  if (!codes) list = arch;
+  while (list.ends_with(';')) list.pop_back();
+  if (!list.empty()) flags = std::move(rest);
   return list;
 }
 

@@ -40,6 +40,11 @@ Result<ArchList> parse_arch_list(std::string_view text);
 
 ArchList only(Arch arch);
 
+// Takes -gencode, -arch and -code out of nvcc's flags, in each way to write them: the list that
+// they ask for ("sm_90a;compute_80", "native"). Empty where there are none, or one that such a list
+// cannot say (-arch=all); then the flags stay as they are.
+std::string take_arch_flags(std::vector<std::string>& flags);
+
 // "-gencode=arch=compute_90,code=[sm_90,compute_90]", one for each virtual architecture.
 std::vector<std::string> gencode_flags(const ArchList& list);
 

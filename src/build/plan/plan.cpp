@@ -395,7 +395,11 @@ Result<Plan> make_plan(const Request& request, const World& world, const HeaderC
   plan.fast_math = wanted.request.fast_math;
   if (!request.output.empty()) plan.output = absolute(request.output, request.directory);
   plan.release = wanted.request.release;
-  TRY(plan.arch, resolve_arch(wanted.request.arch, plan.release, world));
+  // As torch.utils.cpp_extension: flags that name architectures leave no room for the default or
+  // TORCH_CUDA_ARCH_LIST.
+  const bool asked = !wanted.request.arch.empty();
+  const std::string flags_archs = asked ? "" : project::take_arch_flags(plan.cuda_flags);
+  TRY(plan.arch, resolve_arch(asked ? wanted.request.arch : flags_archs, plan.release, world));
   choose_variants(plan);
   TRY(plan.build_dir, choose_build_dir(plan, wanted, world));
   CHECK_OK(find_tools(plan, world));
@@ -404,7 +408,7 @@ Result<Plan> make_plan(const Request& request, const World& world, const HeaderC
     if (std::string flag = relocatable_flag(*flags); !flag.empty())
       return no_relocatable_code(flag);
   CHECK_OK(choose_torch_headers(plan, wanted.request, world, choice));
-  if (plan.release && wanted.request.arch.empty() && !world.env.get("TORCH_CUDA_ARCH_LIST"))
+  if (plan.release && !asked && flags_archs.empty() && !world.env.get("TORCH_CUDA_ARCH_LIST"))
     keep_known(plan, world);
   plan.debug = !plan.release && wants_symbols(plan);
   plan.findings_fail = wanted.request.findings_fail.value_or(false);

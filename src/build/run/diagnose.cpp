@@ -69,9 +69,9 @@ constexpr Remedy kRemedies[] = {
     {"ptxas findings are errors here", Fault::Work,
      "leave out --findings=error, or findings = \"error\" in kiln.toml, to get a warning instead"},
     {"not supported on .target 'sm_90'", Fault::Work,
-     "--arch 9.0a: only the a variant has wgmma and setmaxnreg"},
+     "name 9.0a in --arch or TORCH_CUDA_ARCH_LIST: only the a variant has wgmma and setmaxnreg"},
     {"not supported on .target 'sm_100'", Fault::Work,
-     "--arch 10.0a: only the a and f variants have tcgen05"},
+     "name 10.0a in --arch or TORCH_CUDA_ARCH_LIST: only the a and f variants have tcgen05"},
     {"requires --extended-lambda", Fault::Work, kLambda},
     {"requires --expt-extended-lambda", Fault::Work, kLambda},
     {"const kiln::Tensor = ", Fault::Work,
@@ -86,8 +86,8 @@ std::string fix_for_arch(std::string_view log) {
   std::string_view number = log.substr(at + kSign.size());
   number = number.substr(0, number.find_first_not_of("0123456789"));
   if (number.size() < 2) return "";
-  return fmt::format("compile for a newer GPU: --arch {}.{}", number.substr(0, number.size() - 1),
-                     number.back());
+  return fmt::format("compile for a newer GPU: {}.{} in --arch or TORCH_CUDA_ARCH_LIST",
+                     number.substr(0, number.size() - 1), number.back());
 }
 
 // A source that uses kiln's names without its header: what nvcc says of that names neither.
@@ -141,8 +141,11 @@ Error diagnose(const Step& step, std::string_view log, std::string_view supporte
   if (names_unknown_arch(log)) {
     error.fault = Fault::Usage;
     if (!supported_archs.empty())
-      error.fix = fmt::format("use --arch with an architecture that this nvcc supports: {}",
-                              supported_archs);
+      error.fix = fmt::format(
+          "where it is named (--arch, TORCH_CUDA_ARCH_LIST, nvcc's flags in setup.py), name one "
+          "that "
+          "this nvcc supports: {}",
+          supported_archs);
     return error;
   }
   for (const Remedy& remedy : kRemedies) {

@@ -186,6 +186,53 @@ TEST_F(PlanTest, TheCompileLineHasWhatTheDesignSays) {
   EXPECT_THAT(command(), HasSubstr("--expt-extended-lambda"));
 }
 
+TEST_F(PlanTest, FlagsThatNameArchitecturesLeaveNoOthers) {
+  env.set("TORCH_CUDA_ARCH_LIST", "8.6");
+  request.cuda_flags = {"-gencode", "arch=compute_90a,code=sm_90a"};
+  EXPECT_EQ(project::describe(plan()->arch), "sm_90a + PTX compute_90a");
+  EXPECT_THAT(command(), HasSubstr("arch=compute_90a,code=[sm_90a,compute_90a]"));
+  EXPECT_THAT(command(), Not(HasSubstr("-gencode arch")));
+  EXPECT_THAT(command(), Not(HasSubstr("86")));
+  request.cuda_flags = {"-O2"};
+  EXPECT_EQ(project::describe(plan()->arch), "sm_86 + PTX compute_86");
+  // Whoever also names a list wants both.
+  request.cuda_flags = {"-gencode=arch=compute_80,code=sm_80"};
+  request.arch = "9.0";
+  EXPECT_THAT(command(), HasSubstr("sm_80"));
+  EXPECT_THAT(command(), HasSubstr("sm_90"));
+}
+
+TEST_F(PlanTest, TorchsOwnHeadersAreCompiledInTheLanguageThatTheyDemand) {
+  files.add("/w/add.cu", "#include <torch/extension.h>\n").add("/bin/python3", "", true);
+  request.compat = "never";
+  (void)plan();  // the question to Python, which is answered from here on
+  ASSERT_FALSE(processes.started.empty());
+  processes.answers[processes.started.back()].out = "kiln-torch /torch\nkiln-include /py\n";
+  EXPECT_THAT(command(), HasSubstr("nvcc -c -std=c++17"));
+  files.add("/torch/include/ATen/ATen.h",
+            "#error C++20 or later compatible compiler is required to use ATen.\n");
+  EXPECT_THAT(command(), HasSubstr("nvcc -c -std=c++20"));
+  for (std::vector<std::string> flags : {std::vector<std::string>{"-std=c++17"},
+                                         {"--std=c++17", "-O2"},
+                                         {"-O2", "-std", "c++14"},
+                                         {"-std=c++17", "-std=gnu++1z"}}) {
+    request.cuda_flags = flags;
+    EXPECT_THAT(command(), HasSubstr("nvcc -c -std=c++20"));
+    EXPECT_THAT(command(), Not(HasSubstr("++1")));
+  }
+  request.cuda_flags = {"-std=c++23"};
+  EXPECT_THAT(command(), HasSubstr("nvcc -c -std=c++23"));
+  // The compat headers take either.
+  request.compat = "auto";
+  request.cuda_flags = {"--std=c++17"};
+  EXPECT_THAT(command(), HasSubstr("nvcc -c -std=c++17 -O3"));
+  EXPECT_THAT(command(), Not(HasSubstr("--std")));
+  request.cuda_flags.clear();
+  EXPECT_THAT(command(), HasSubstr("nvcc -c -std=c++17"));
+  files.add("/w/add.cu", "#include <torch/extension.h>\n#include <concepts>\n");
+  EXPECT_THAT(command(), HasSubstr("nvcc -c -std=c++20"));
+}
+
 TEST_F(PlanTest, AProgramOfOthersIsInTheLanguageThatNvccTakesItFor) {
   files.add("/w/add.cu", "int main() {}");
   request.program = true;
@@ -333,7 +380,7 @@ TEST_F(DiagnoseTest, EachFaultHasItsOwnFix) {
             Fault::Work, "-I FOLDER"},
            {"ptxas /tmp/x.ptx, line 5; error : Feature 'cp.async.bulk' requires .target sm_90 or "
             "higher\n",
-            Fault::Work, "--arch 9.0"},
+            Fault::Work, "9.0 in --arch"},
            {"/w/add.cu(7): error: expected a \";\"\n", Fault::Work, "fix the source"}}) {
     Error error = diagnosis(one.log);
     EXPECT_EQ(error.fault, one.fault) << one.log;

@@ -64,6 +64,29 @@ TEST(Arch, RefusesWhatIsNone) {
   EXPECT_FALSE(parse_arch_list(" ; "));
 }
 
+TEST(Arch, FlagsOfNvccAreTakenForAList) {
+  auto taken = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), "-O2");
+    flags.emplace_back("-lineinfo");
+    std::string list = take_arch_flags(flags);
+    EXPECT_THAT(flags, ElementsAre("-O2", "-lineinfo"));
+    return list;
+  };
+  EXPECT_EQ(taken({}), "");
+  EXPECT_EQ(taken({"-gencode=arch=compute_90a,code=sm_90a"}), "sm_90a");
+  EXPECT_EQ(taken({"-gencode", "arch=compute_80,code=[sm_80,compute_80]",
+                   "--generate-code=arch=compute_90,code=sm_90"}),
+            "sm_80;compute_80;sm_90");
+  EXPECT_EQ(taken({"-gencode=arch=compute_80,code=\"sm_80,compute_80\""}), "sm_80;compute_80");
+  EXPECT_EQ(taken({"-arch=sm_90"}), "sm_90");
+  EXPECT_EQ(taken({"--gpu-architecture", "compute_80"}), "compute_80");
+  EXPECT_EQ(taken({"-arch=compute_80", "-code=sm_80,sm_86"}), "sm_80;sm_86");
+  EXPECT_EQ(taken({"-arch=native"}), "native");
+  std::vector<std::string> flags = {"-arch=all-major", "-O2"};
+  EXPECT_EQ(take_arch_flags(flags), "");
+  EXPECT_EQ(flags.size(), 2u);
+}
+
 TEST(Arch, DescribesAList) {
   EXPECT_EQ(describe(*parse_arch_list("8.0;9.0a")), "sm_80, sm_90a + PTX compute_80, compute_90a");
 }
