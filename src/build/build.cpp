@@ -44,6 +44,9 @@ Outcome outcome_of(const Work& work) {
   return outcome;
 }
 
+// torch and scripts around its load make a file or folder "lock" in the build folder.
+constexpr const char* kLockFile = ".kiln.lock";
+
 // In the place of the key, where a step is not cached: what it made may be stale whatever the
 // record says.
 constexpr std::string_view kUncachedKey = "uncached ";
@@ -201,7 +204,7 @@ Result<fs::path> linked_by_either_lane(Work& work) {
 Result<Outcome> rebuild(Work& work) {
   sys::InterruptScope no_half_files;
   CHECK_OK(work.world.files.make_directories(work.plan.build_dir));
-  TRY(auto lock, sys::FileLock::acquire(work.in_build_dir("lock"), [&] {
+  TRY(auto lock, sys::FileLock::acquire(work.in_build_dir(kLockFile), [&] {
         work.note(fmt::format("waiting for another build in {}", work.plan.build_dir.string()));
       }));
   // Another process may have built the same while this one waited.

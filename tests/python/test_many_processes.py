@@ -76,7 +76,7 @@ def test_ranks_build_once_and_a_dead_one_blocks_nobody(tmp_path: Path) -> None:
     ranks = [start(source, cache) for _ in range(3)]
     # The one that builds, or waits to, dies with its children as soon as a build folder is there.
     limit = time.monotonic() + 120
-    while not list(cache.glob("kiln/lone/*/*/lock")) and time.monotonic() < limit:
+    while not list(cache.glob("kiln/lone/*/*/.kiln.lock")) and time.monotonic() < limit:
         time.sleep(0.02)
     os.killpg(ranks[0].pid, signal.SIGKILL)
     ranks[0].communicate()
