@@ -237,6 +237,25 @@ void check_bundled(const WheelView& wheel, Findings& out) {
     out.push_back({Verdict::Good, "bundled", "no library of torch or CUDA", ""});
 }
 
+// What forbids an older tag, of whichever library needs the newest: that need not be glibc. Where
+// any tag would do, the glibc that it needs.
+std::string what_the_tag_rests_on(const WheelView& wheel) {
+  std::string newest_tag, glibc;
+  std::vector<std::string> reasons;
+  for (const LibraryView& library : wheel.libraries) {
+    const auto& system = library.needs.system;
+    if (glibc.empty() || inspect::compare_versions(system.glibc, glibc) > 0) glibc = system.glibc;
+    const std::string tag = glibc_of_tag(system.tag);
+    if (system.reasons.empty() ||
+        (!newest_tag.empty() && inspect::compare_versions(tag, newest_tag) <= 0))
+      continue;
+    newest_tag = tag;
+    reasons = system.reasons;
+  }
+  if (!reasons.empty()) return some(reasons);
+  return glibc.empty() ? "no glibc" : "GLIBC_" + glibc;
+}
+
 // pip believes the tag: a wheel that promises an older glibc than its libraries need installs and
 // fails at import.
 void check_platform(const WheelView& wheel, Findings& out) {
@@ -266,14 +285,8 @@ void check_platform(const WheelView& wheel, Findings& out) {
     out.push_back({Verdict::Fault, "platform", fmt::format("PyPI rejects the tag {}", platform),
                    "kiln wheel --repair"});
   else if (out.size() == before) {
-    std::string newest;
-    for (const LibraryView& library : wheel.libraries)
-      if (newest.empty() || inspect::compare_versions(library.needs.system.glibc, newest) > 0)
-        newest = library.needs.system.glibc;
-    out.push_back(
-        {Verdict::Good, "platform",
-         fmt::format("{}: needs {}", platform, newest.empty() ? "no glibc" : "GLIBC_" + newest),
-         ""});
+    out.push_back({Verdict::Good, "platform",
+                   fmt::format("{}: needs {}", platform, what_the_tag_rests_on(wheel)), ""});
   }
 }
 

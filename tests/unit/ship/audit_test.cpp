@@ -63,6 +63,20 @@ TEST(Audit, ATagThatTheLibraryDoesNotKeep) {
   EXPECT_THAT(complaint(wheel, "platform").text, HasSubstr("GLIBC_2.34"));
 }
 
+TEST(Audit, WhatTheTagRestsOnIsNotAlwaysGlibc) {
+  WheelView wheel = good_wheel();
+  const auto said = [&] {
+    for (const Finding& finding : audit(wheel))
+      if (finding.area == "platform") return finding.text;
+    return std::string();
+  };
+  wheel.libraries[0].needs.system.glibc = "2.16";
+  wheel.libraries[0].needs.system.reasons = {"GLIBCXX_3.4.29"};
+  EXPECT_THAT(said(), HasSubstr("needs GLIBCXX_3.4.29"));
+  wheel.libraries[0].needs.system.reasons.clear();
+  EXPECT_THAT(said(), HasSubstr("needs GLIBC_2.16"));
+}
+
 TEST(Audit, ALibraryOfAnotherCpu) {
   WheelView wheel = good_wheel();
   wheel.libraries[0].needs.machine = "x86_64";
