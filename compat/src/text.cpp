@@ -224,12 +224,17 @@ void fail(Place, ErrorKind kind, const std::string& text) { throw Error(kind, te
 
 // The condition is asked, not the text: authors word it as they like ("x must be a CUDA tensor").
 std::string with_device_hint(const char* condition, std::string text) {
+  const auto wish = kiln::detail::wished_device();
+  if (wish == kiln::detail::Wish::engine)
+    for (const char* sign : {"is_cpu", "kCPU", "DeviceType::CPU"})
+      if (strstr(condition, sign) != nullptr)
+        return text +
+               "\n  why: KILN_DEVICE=engine shows CPU tensors to this source as CUDA tensors"
+               "\n  fix: unset KILN_DEVICE: this source asks for CPU tensors";
   bool asks = false;
   for (const char* sign : {"is_cuda", "kCUDA", "DeviceType::CUDA"})
     asks = asks || strstr(condition, sign) != nullptr;
-  if (!asks || kiln::detail::wished_device() != kiln::detail::Wish::none ||
-      kiln::detail::machine_has_gpu())
-    return text;
+  if (!asks || wish != kiln::detail::Wish::none || kiln::detail::machine_has_gpu()) return text;
   return text +
          "\n  why: this machine has no GPU: kernels run on kiln's engine, with CPU tensors"
          "\n  fix: set KILN_DEVICE=engine, which shows CPU tensors to this source as CUDA tensors";
