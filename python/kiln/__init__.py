@@ -102,6 +102,11 @@ def __getattr__(name: str) -> Any:
     if name == "lanes":  # a module of its own name
         return importlib.import_module(".lanes", __name__)
     if name not in _LAZY:
+        # CUDA_HOME, include_paths and the like: a setup.py imports them beside BuildExtension.
+        if name.isidentifier() and not name.startswith("_"):
+            extension = importlib.import_module(".cpp_extension", __name__)
+            if name in extension.TORCHS_NAMES:
+                return getattr(extension, name)
         raise AttributeError(f"module 'kiln' has no attribute '{name}'")
     value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
     globals()[name] = value

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from setuptools import Extension
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
 
 from ._flags import identifier
 from .command import build
@@ -25,6 +26,18 @@ from .errors import KilnError
 _ENDINGS = (".cu", ".cpp", ".cc", ".cxx", ".c++")
 # As torch has it: the oldest Python of torch 2.11.
 _LIMITED_API = "0x030A0000"
+
+
+class ExtensionError(KilnError, CompileError):
+    """A KilnError that setuptools knows: it prints the text behind its own "error: " instead of a
+    traceback, and goes on without an extension that is optional."""
+
+    def __init__(self, error: KilnError) -> None:
+        super().__init__(error.what, error.why, error.fix)
+        self.text = str(error)
+
+    def __str__(self) -> str:
+        return self.text.removeprefix("error: ")
 
 
 def CUDAExtension(  # noqa: N802
@@ -83,6 +96,12 @@ class BuildExtension(build_ext):
         return cpp_extension.get_cxx_compiler(), TorchVersion("0.0.0")
 
     def build_extension(self, ext: Extension) -> None:
+        try:
+            self._build(ext)
+        except KilnError as error:
+            raise ExtensionError(error) from None
+
+    def _build(self, ext: Extension) -> None:
         if not ext.sources:
             raise KilnError(
                 f"cannot build the extension {ext.name}",

@@ -86,7 +86,7 @@ def project(tmp_path, command):
     return tmp_path
 
 
-def python(folder: Path, *words: str, path: str = "") -> str:
+def python(folder: Path, *words: str, path: str = "", errors: bool = False) -> str:
     own = str(Path(kiln.__file__).parents[1])
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [path, own]))}
     env["PATH"] = (
@@ -96,7 +96,7 @@ def python(folder: Path, *words: str, path: str = "") -> str:
         [sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done.stdout + done.stderr if errors else done.stdout
 
 
 def test_in_place_and_after_an_edit(project):
@@ -132,8 +132,11 @@ def test_develop_and_install(project, tmp_path_factory):
     assert next(other.glob("*.egg-link")).read_text().splitlines()[0] == str(project)
 
 
+# setuptools has the command itself since 70.1.
 @pytest.mark.skipif(
-    importlib.util.find_spec("wheel") is None, reason="this Python has no package 'wheel'"
+    importlib.util.find_spec("wheel") is None
+    and importlib.util.find_spec("setuptools.command.bdist_wheel") is None,
+    reason="this Python has no package 'wheel'",
 )
 def test_wheel(project):
     python(project, "setup.py", "-q", "bdist_wheel")
@@ -174,6 +177,67 @@ def test_no_sources_are_told(project):
     (project / "setup.py").write_text(SETUP.replace('["cust_add.cpp", "cust_add_kernel.cu"]', "[]"))
     with pytest.raises(AssertionError, match="it has no sources"):
         python(project, "setup.py", "build_ext", "--inplace")
+
+
+def test_errors_come_without_a_traceback(project):
+    (project / "cust_add_kernel.cu").write_text(CUDA.replace("int i =", "int i = ;"))
+    with pytest.raises(AssertionError) as raised:
+        python(project, "setup.py", "build_ext", "--inplace")
+    told = str(raised.value)
+    assert "error: cannot compile cust_add_kernel.cu\n" in told and "expected an expression" in told
+    assert "Traceback" not in told and "error: error" not in told, told
+
+
+def test_an_architecture_of_the_past_is_told_without_the_commands_options(project):
+    text = SETUP.replace('"-lineinfo"', '"-gencode=arch=compute_70,code=sm_70"')
+    (project / "setup.py").write_text(text)
+    with pytest.raises(AssertionError) as raised:
+        python(project, "setup.py", "build_ext", "--inplace")
+    told = str(raised.value)
+    assert "compute_70" in told and "nvcc's flags in setup.py" in told, told
+
+
+def test_flags_that_name_an_architecture_leave_no_other(project):
+    text = SETUP.replace('"-lineinfo"', '"-gencode", "arch=compute_90a,code=sm_90a"')
+    (project / "setup.py").write_text(text)
+    python(project, "setup.py", "build_ext", "--inplace")
+    library = next(project.glob("cust_add_ext*.so"))
+    line = [str(Path(kiln.__file__).parent / "bin/kiln"), "inspect", str(library), "--json"]
+    told = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    assert "sm_90a" in told and "sm_80" not in told
+
+
+def test_an_optional_extension_may_fail(project):
+    text = SETUP.replace("define_macros", "optional=True,\n            define_macros")
+    (project / "setup.py").write_text(text)
+    (project / "cust_add.cpp").write_text("#include <torch/extension.h>\nint x = ;\n")
+    assert "failed" in python(project, "setup.py", "build_ext", "--inplace", errors=True)
+
+
+def test_every_name_that_torch_exports_is_there():
+    from torch.utils import cpp_extension as torchs
+
+    names = [
+        name
+        for name in dir(torchs)
+        if name in torchs.__all__ or (name.isupper() and not name.startswith("_"))
+    ]
+    from kiln import cpp_extension as kilns
+
+    assert {"CUDA_HOME", "include_paths", "IS_WINDOWS", "load"} <= set(names)
+    assert not [name for name in names if not hasattr(kilns, name)]
+    assert not [n for n in kilns.TORCHS_NAMES if n in names and not hasattr(kiln, n)]
+    assert kiln.include_paths() == torchs.include_paths()
+    assert kilns.load is kiln.load and kilns.BuildExtension is kiln.BuildExtension
+    assert not hasattr(kiln, "no_such_name") and not hasattr(kilns, "no_such_name")
+
+
+def test_cuda_home_where_torch_is_for_cpus(monkeypatch):
+    from torch.utils import cpp_extension as torchs
+
+    monkeypatch.setattr(torchs, "CUDA_HOME", None)
+    monkeypatch.setenv("CUDA_HOME", "/opt/cuda")
+    assert kiln.CUDA_HOME == "/opt/cuda"
 
 
 PLAIN_SETUP = """
