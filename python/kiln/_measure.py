@@ -17,7 +17,7 @@ from .abi import Library
 from .command import PACKAGE
 from .errors import KilnError, SetupError, format_error
 
-_VERSION = 2
+_VERSION = 3
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 _PLAIN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _ERROR = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
@@ -36,6 +36,7 @@ class _Contender(ctypes.Structure):
         ("bytes_declared", ctypes.c_int),
         ("bytes", ctypes.c_double),
         ("flops", ctypes.c_double),
+        ("refresh", _CALL),
     ]
 
 
@@ -48,7 +49,9 @@ def core() -> ctypes.CDLL:
         version = library.kiln_measure_abi_version()
     except (OSError, AttributeError) as error:
         raise SetupError(
-            "cannot load the timing core", str(error), "install the package kiln-cuda"
+            "cannot load the timing core",
+            str(error),
+            "install kiln again: its library is missing or broken",
         ) from None
     if version != _VERSION:
         raise SetupError(
@@ -102,6 +105,7 @@ class Contender:
         *,
         check: Optional[Callable[[], None]] = None,
         capture: Optional[Callable[[int], Callable[[], Any]]] = None,
+        refresh: Optional[Callable[[bool], None]] = None,
         rotations: int = 1,
         bytes: float = 0.0,
         bytes_declared: bool = False,
@@ -145,6 +149,9 @@ class Contender:
             _PLAIN(replay),
             _ERROR(lambda _user: ctypes.addressof(self._text)),
         )
+        self._refresh = _CALL(
+            (lambda _user, fresh: guarded(lambda: refresh(bool(fresh)))) if refresh else 0
+        )
         self.c = _Contender(
             self._name,
             None,
@@ -153,6 +160,7 @@ class Contender:
             int(bytes_declared),
             float(bytes),
             float(flops),
+            self._refresh,
         )
 
     def _keep(self, error: BaseException) -> None:

@@ -25,6 +25,7 @@ from . import _measure, _progress
 from ._against import parameters_of_op, peer_named
 from ._checks.arguments import Call
 from ._checks.compare import Tolerance
+from ._checks.contents import overlaps_itself, renew
 from ._checks.timed import Checked, Untrusted, results_of
 from ._facts.machine import machine_facts
 from ._facts.moved_bytes import touched_bytes
@@ -35,6 +36,7 @@ Peers = Union[None, str, Callable[..., Any], Sequence[Any], Mapping[str, Any]]
 
 # Clones of the arguments for calls in a row: with fewer, a GPU finds its inputs in L2.
 _MOST_ROTATIONS = 16
+_MOST_RENEWED_BYTES = 1 << 30  # new contents take a few copies of the arguments for a moment
 _OPTIONS = (
     "precision_percent",
     "min_warm_up_s",
@@ -148,7 +150,7 @@ def bench(
         same arguments and timed in the same rounds, in random order.
     bytes, flops: what a call must move and compute; else the bytes of its tensors, and no flops.
     naive_times: the printed table also has what naive timers would have reported.
-    options: of the timing core (docs/guide/bench.md): precision_percent=0.5, max_time_s=15,
+    options: of the timing core (kiln docs bench): precision_percent=0.5, max_time_s=15,
     min_warm_up_s=0.2, seed=0, ...
     """
     torch = torch_module()
@@ -181,6 +183,9 @@ def bench(
         show(f"timing {' and '.join(contenders)}")
         try:
             value = _measure.run({**where, **given}, rows)
+            timed.restore()
+            for checked in checks.values():
+                checked.look_again()
         finally:
             timed.drop()
     value.update(
@@ -326,7 +331,7 @@ def _checked(
     if reference is None and len(names) > 1:
         reference, source = contenders[names[1]], names[1]
     if not check or reference is None:
-        why = "check=False" if not check else "there is no reference: pass against= or reference="
+        why = "check=False" if not check else "there is no reference: pass against=FUNCTION"
         finding = {
             "trap": "not checked",
             "weight": "warning",
@@ -361,10 +366,33 @@ class _Timed:
             (one.args, one.kwargs) for one in [call] + [call.copy() for _ in range(count - 1)]
         ]
         self.last: Any = None
+        self._before: Optional[Call] = None  # contents as the caller gave them
+
+    def renew(self, fresh: bool) -> None:
+        """New contents for all arguments, or what they hold written once more: as much work, so
+        that two calls differ in nothing else."""
+        if self._before is None:
+            self._before = self.call.copy()
+        for tensor in self.call.tensors():
+            if overlaps_itself(tensor):
+                continue
+            old = tensor.detach().clone()
+            renew(tensor)
+            if not fresh:
+                tensor.detach().copy_(old)
+
+    def restore(self) -> None:
+        if self._before is None:
+            return
+        for tensor, before in zip(self.call.tensors(), self._before.tensors()):
+            if not overlaps_itself(tensor):
+                tensor.detach().copy_(before.detach())
+        self._before = None
 
     def drop(self) -> None:
         """Callbacks and their owners refer to each other: without this the copies live until the
         next collection."""
+        self.restore()
         self.arguments, self.last = [], None
 
 
@@ -412,11 +440,14 @@ def _contender(
     moved = timed.input_bytes + _touched_bytes(new) + _touched_bytes(timed.call.written())
     if declared_bytes is not None:
         moved = declared_bytes
+    # An op that writes to its arguments has new contents in each call anyway.
+    renewable = not timed.call.written() and 0 < timed.input_bytes <= _MOST_RENEWED_BYTES
     return _measure.Contender(
         label,
         one_call,
         check=check_last if check else None,
         capture=capture if timed.device.type == "cuda" else None,
+        refresh=timed.renew if renewable else None,
         rotations=len(timed.arguments),
         bytes=moved,
         bytes_declared=declared_bytes is not None,

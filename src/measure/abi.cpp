@@ -54,6 +54,8 @@ Contender contender_of(const KilnContender& from) {
       CHECK_OK(told(from.capture(from.user, calls), from));
       return Device::Launch([&from] { return told(from.replay(from.user), from); });
     };
+  if (from.refresh)
+    to.refresh = [&from](bool fresh) { return told(from.refresh(from.user, fresh), from); };
   to.rotations = from.rotations > 0 ? from.rotations : 1;
   to.bytes = from.bytes;
   to.flops = from.flops;

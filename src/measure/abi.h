@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define KILN_MEASURE_ABI_VERSION 2
+#define KILN_MEASURE_ABI_VERSION 3
 
 /* One thing to time. Each function returns 0, or 1 with the reason in error(). `user` is passed
  * on. */
@@ -32,6 +32,8 @@ typedef struct KilnContender {
   int rotations; /* 0 <= rotation < rotations */
   int bytes_declared; /* bytes are the author's word, not a sum over tensors */
   double bytes, flops;
+  /* fresh: put new contents into the arguments; else write the present ones again. May be null */
+  int (*refresh)(void* user, int fresh);
 } KilnContender;
 
 int kiln_measure_abi_version(void);

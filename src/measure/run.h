@@ -33,6 +33,7 @@ struct Timing {
   Series cold;
   std::vector<double> hot, batched, graph, launch, left_behind, host_sync, plain_events, kernel,
       kernel_busy;
+  std::vector<double> fresh, again;  // calls with new contents, and with the same ones again
   std::vector<KernelRecord> kernels;
   double first_ns = 0, second_ns = 0;
   int batch_calls = 0;
@@ -51,6 +52,7 @@ struct Surroundings {
   double copy_gbs = 0;       // of a copy far larger than L2
   double copy_same_gbs = 0;  // of as many bytes as the first contender moves, cold
   double gemm_tflops = 0;
+  int64_t pinned_l2_bytes = 0;  // set aside for lines that survive a flush
   std::string gemm_why;
 };
 

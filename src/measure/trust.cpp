@@ -54,6 +54,28 @@ class Finder {
                     t.forced_open, kProbes));
   }
 
+  // Both calls of a pair come after the same work; only the contents of the first are new.
+  void replayed(const Timing& t) {
+    constexpr double kFaster = 1.4, kLeast_ns = 1e3;
+    const size_t count = t.fresh.size();
+    if (count == 0 || t.again.size() != count) return;
+    size_t faster = 0;
+    for (size_t i = 0; i < count; ++i) faster += t.fresh[i] > kFaster * t.again[i] + kLeast_ns;
+    if (faster + count / 6 < count) return;
+    add("replay by contents", Weight::Refusal, t.name,
+        fmt::format("a call takes {} with new contents and {} with the same ones again (in {} of "
+                    "{} pairs): it recognizes its inputs and does not compute again",
+                    time_text(median(t.fresh)), time_text(median(t.again)), faster, count));
+  }
+
+  void pinned() {
+    if (report_.surroundings.pinned_l2_bytes == 0) return;
+    add("pinned in L2", Weight::Warning, "",
+        fmt::format("{} of L2 are set aside for persisting accesses: kiln resets them before each "
+                    "cold sample, and they make calls in a row and in a graph faster",
+                    memory_text(static_cast<double>(report_.surroundings.pinned_l2_bytes))));
+  }
+
   void too_fast(const Timing& t) {
     const double ns = median(t.cold.ns),
                  roof = std::max(report_.surroundings.copy_same_gbs, report_.surroundings.copy_gbs);
@@ -86,9 +108,9 @@ class Finder {
   void first_call(const Timing& t) {
     const double ns = std::max(median(t.host_sync), 1.0);
     if (t.first_ns < 5 * ns) return;
-    add("first call included", Weight::Note, t.name,
+    add("slow first call", Weight::Note, t.name,
         fmt::format(
-            "the first call took {}, {:.0f}x the later ones ({}): the figures do not include it",
+            "the first call took {}, {:.0f}x the later ones ({}); the figures do not include it",
             time_text(t.first_ns), t.first_ns / ns, time_text(ns)));
   }
 
@@ -221,6 +243,7 @@ void add_findings(Report& report) {
   for (const Timing& t : report.timings) {
     find.other_stream(t);
     find.synchronises(t);
+    find.replayed(t);
     find.too_fast(t);
     find.in_cache(t);
     find.first_call(t);
@@ -230,6 +253,7 @@ void add_findings(Report& report) {
     find.throttled(t);
     find.few_events(t);
   }
+  find.pinned();
   find.clocks();
   find.engine();
   find.neighbours();

@@ -32,7 +32,7 @@ def pair(elements: int):
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda t: f"{t.name}-{getattr(t.make, '__name__', '')}")
 def test_traps(trap):
     x, y = pair(trap.elements)
-    against = torch.add if trap.options.get("check", True) else None
+    against = trap.right if trap.options.get("check", True) else None
     if trap.refused:
         with pytest.raises(kiln.KilnError) as caught:
             kiln.bench(trap.make(), x, y, against=against, options=QUICK, **trap.options)

@@ -13,11 +13,9 @@ from .._torch import torch_module
 from ..errors import KilnError
 from .arguments import Call
 from .compare import Tolerance, compare
+from .contents import fingerprint, overlaps_itself, renew
 from .poison import poisoned
 from .reference import rounded, widened
-
-# Each costs a run of the reference; a trick that waits is caught by the first.
-_LOOKS_WHILE_TIMED = 3
 
 
 class Untrusted(KilnError):
@@ -55,7 +53,8 @@ class Checked:
         )
         self.mutates = bool(call.written())
         self._wanted: Optional[list[Any]] = None
-        self._looks = 0
+        self._watched = 0
+        self._earlier: set[Any] = set()  # fingerprints of what the op has returned
         self._as_if = ""  # ", as if computed in bfloat16"
         self._given = _addresses(call)  # that the op has met
 
@@ -78,13 +77,11 @@ class Checked:
         changed = 0
         rounds = 6 if sum(t.numel() for t in self.call.tensors()) < 1 << 26 else 3
         for step in range(rounds):
-            rolled = self.call.copy()
-            for tensor in rolled.tensors():
-                _roll(tensor, step + 1)
+            other = self._with_new_contents()
             if step % 2 == 0:
-                self._once("replay by shape", rolled, "for new contents at new addresses")
+                self._once("replay by shape", other, "for new contents at new addresses")
             else:
-                changed += self._at_same_address(rolled)
+                changed += self._at_same_address(other)
         notes.append(
             "inputs unchanged"
             if not self.mutates
@@ -96,8 +93,9 @@ class Checked:
         return ", ".join(notes)
 
     def watch(self, seen: list[Any]) -> None:
-        """Is the result of a timed call still right? A few times contents are changed under the op
-        as well: it may have waited for a moment in which nobody looks."""
+        """Is the result of a timed call still right? At the first, second, fourth, eighth ... of
+        these looks contents are changed under the op as well: it may have waited for a moment in
+        which nobody looks. Each costs a run of the reference."""
         torch = torch_module()
         if self.mutates:
             return
@@ -114,12 +112,20 @@ class Checked:
                         str(error),
                         "the op does not do its work in every call",
                     ) from None
-        if self._looks < _LOOKS_WHILE_TIMED and self.function is not self.reference:
-            self._looks += 1
-            rolled = self.call.copy()
-            for tensor in rolled.tensors():
-                _roll(tensor, self._looks)
-            self._at_same_address(rolled)
+        self._watched += 1
+        if self._watched & (self._watched - 1) == 0:
+            self.look_again()
+
+    def look_again(self) -> None:
+        """After the last timed call too: nothing that is timed comes later than the last look."""
+        if not self.mutates and self.function is not self.reference:
+            self._at_same_address(self._with_new_contents())
+
+    def _with_new_contents(self) -> Call:
+        other = self.call.copy()
+        for tensor in other.tensors():
+            renew(tensor)
+        return other
 
     def _outputs(self, function: Callable[..., Any], call: Call) -> list[Any]:
         value = function(*call.args, **call.kwargs)
@@ -149,6 +155,9 @@ class Checked:
                     str(error),
                     "declare the argument as Tensor& (mutable), or write to a new tensor",
                 ) from None
+        mark = fingerprint(seen)
+        is_earlier = mark in self._earlier
+        self._earlier.add(mark)
         try:
             return "equal to the reference (" + compare(seen, wanted, self.tolerance) + ")"
         except AssertionError as error:
@@ -159,8 +168,11 @@ class Checked:
                     f"the result was right only when the whole device was idle: {error}",
                     "let the current stream wait for the other one before the op returns",
                 ) from None
+            kind = "" if is_earlier else self._kind_of_error(seen, wanted, call)
             if trap == "wrong result":
-                trap = self._kind_of_error(seen, wanted, call) or trap
+                trap = kind or trap
+            elif kind == "precision dropped":
+                trap = kind  # a result of these contents, only not a precise one
             elif self._is_right(self._outputs(self.function, _refilled(used, call)), wanted):
                 trap = "batch-and-skip"  # the next call does the work that this one left out
             elif own_memory and self._is_right(
@@ -245,7 +257,7 @@ class Checked:
         if self.mutates:
             return 0
         mine, saved = self.call.tensors(), self.call.copy().tensors()
-        if any(_overlaps_itself(tensor) for tensor in mine):
+        if any(overlaps_itself(tensor) for tensor in mine):
             return 0
         for tensor, new in zip(mine, rolled.tensors()):
             tensor.detach().copy_(new.detach())
@@ -278,7 +290,7 @@ def _addresses(call: Call) -> set[int]:
 
 def _refilled(used: Call, call: Call) -> Call:
     """With the contents that it had before the op wrote to it."""
-    if used is not call and not any(_overlaps_itself(tensor) for tensor in used.tensors()):
+    if used is not call and not any(overlaps_itself(tensor) for tensor in used.tensors()):
         for tensor, before in zip(used.tensors(), call.tensors()):
             tensor.detach().copy_(before.detach())
     return used
@@ -328,16 +340,3 @@ def _in_tf32(tensor: Any) -> Any:
     torch = torch_module()
     bits = tensor.float().contiguous().view(torch.int32)
     return ((bits + 0xFFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
-
-
-def _overlaps_itself(tensor: Any) -> bool:
-    return any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride()))
-
-
-def _roll(tensor: Any, by: int) -> None:
-    """Other contents with the same values: an index stays an index."""
-    torch = torch_module()
-    if tensor.numel() < 2 or _overlaps_itself(tensor):
-        return
-    with torch.no_grad():
-        tensor.copy_(torch.roll(tensor.detach().reshape(-1), by).reshape(tensor.shape))

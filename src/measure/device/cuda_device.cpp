@@ -47,6 +47,10 @@ class CudaDevice final : public Device {
   Status flush_l2() override {
     return check(cu_.memory_set(flush_, 0, flush_bytes_, stream_), "flush the L2 cache");
   }
+  int64_t pinned_l2_bytes() override;
+  Status unpin_l2() override {
+    return check(cu_.reset_persisting(), "reset the persisting lines of L2");
+  }
   Status copy(int64_t bytes) override;
   Status delay(double ns) override;
   Status hold() override;
@@ -194,9 +198,13 @@ CudaDevice::~CudaDevice() {
   // context too.
 }
 
+int64_t CudaDevice::pinned_l2_bytes() {
+  constexpr int kPersistingL2 = 6;  // CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+  size_t bytes = 0;
+  return cu_.context_limit(&bytes, kPersistingL2) == 0 ? static_cast<int64_t>(bytes) : 0;
+}
+
 Status CudaDevice::make_events(int count) {
-  // Lines that somebody pinned in L2 would survive the flush.
-  cu_.reset_persisting();
   while (static_cast<int>(events_.size()) < count) {
     CuEvent event = nullptr;
     CHECK_OK(check(cu_.event_create(&event, 0), "make an event"));

@@ -48,6 +48,7 @@ Loaded load() {
   get("cuCtxGetCurrent", d.context_get);
   get("cuCtxSynchronize", d.context_synchronize);
   get("cuCtxResetPersistingL2Cache", d.reset_persisting);
+  get("cuCtxGetLimit", d.context_limit);
   get("cuEventCreate", d.event_create);
   get("cuEventDestroy_v2", d.event_destroy);
   get("cuEventRecord", d.event_record);

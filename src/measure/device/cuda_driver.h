@@ -34,6 +34,7 @@ struct CudaDriver {
   int (*context_get)(CuContext*);
   int (*context_synchronize)();
   int (*reset_persisting)();
+  int (*context_limit)(size_t*, int);
   int (*event_create)(CuEvent*, unsigned);
   int (*event_destroy)(CuEvent);
   int (*event_record)(CuEvent, CuStream);

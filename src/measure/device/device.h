@@ -77,6 +77,9 @@ class Device {
   // These four are put into the stream, in order.
   virtual Status record(int event) = 0;
   virtual Status flush_l2() = 0;
+  // How much of L2 is set aside for lines that a flush does not evict; 0: none. And evicts those.
+  virtual int64_t pinned_l2_bytes() { return 0; }
+  virtual Status unpin_l2() { return {}; }
   virtual Status copy(int64_t bytes) = 0;  // of device memory: half read, half written
   // Keeps the stream busy for about that time, by a kernel that touches no memory: kiln_spin to
   // CUPTI.

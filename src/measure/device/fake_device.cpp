@@ -62,8 +62,8 @@ void FakeDevice::scale(KernelRecord& record) const {
 
 // When a kernel that may begin at `begin_ns` ends.
 double FakeDevice::run(double begin_ns, const FakeKernel& kernel, double gap_ns) {
-  const bool hot =
-      kernel.buffer == resident_ && kernel.bytes <= static_cast<double>(model_.l2_bytes);
+  const bool hot = (kernel.buffer == resident_ || kernel.buffer == pinned_) &&
+                   kernel.bytes <= static_cast<double>(model_.l2_bytes);
   double ns = kernel.fixed_ns +
               kernel.bytes / (hot ? model_.l2_bytes_per_ns : model_.bytes_per_ns) +
               kernel.cycles / mhz_at(begin_ns) * 1e3;
@@ -71,6 +71,10 @@ double FakeDevice::run(double begin_ns, const FakeKernel& kernel, double gap_ns)
   ns *= std::max(0.5, 1 + model_.noise * normal());
   if (model_.outlier_share > 0 && uniform() < model_.outlier_share) ns *= model_.outlier_factor;
   if (kernel.bytes > 0) resident_ = kernel.buffer;
+  if (kernel.pins) {
+    pinned_ = kernel.buffer;
+    pins_ = true;
+  }
   const double begin = begin_ns + gap_ns;
   const double end = begin + with_competitor(begin, ns);
   if (traced_) {

@@ -42,6 +42,7 @@ struct FakeKernel {
   double cycles = 0;       // of the SM clock
   int buffer = 0;          // which memory
   bool other_stream = false;
+  bool pins = false;  // its buffer in L2: cudaAccessPropertyPersisting
 };
 
 class FakeDevice final : public Device {
@@ -59,6 +60,11 @@ class FakeDevice final : public Device {
   Status make_events(int count) override;
   Status record(int event) override;
   Status flush_l2() override;
+  int64_t pinned_l2_bytes() override { return pins_ ? model_.l2_bytes / 4 : 0; }
+  Status unpin_l2() override {
+    pinned_ = -1;
+    return {};
+  }
   Status copy(int64_t bytes) override;
   Status delay(double ns) override;
   Status hold() override;
@@ -96,6 +102,8 @@ class FakeDevice final : public Device {
   std::vector<size_t> held_events_;
   std::vector<double> events_;
   int resident_ = -1;  // the buffer in L2
+  int pinned_ = -1;    // that stays there when others are read
+  bool pins_ = false;  // somebody asked for it once: as with the driver's limit, for good
   int64_t free_bytes_ = 0;
   uint64_t random_ = 0;
   std::vector<FakeKernel>* captured_ = nullptr;

@@ -21,6 +21,9 @@ struct Contender {
   std::function<Status(int rotation)> call = {};
   std::function<Status()> check = {};  // is the last call's result right? May be empty.
   std::function<Result<Device::Launch>(int calls)> capture = {};  // else the device captures `call`
+  // New contents for the arguments, or the present ones written once more, in stream order. May be
+  // empty.
+  std::function<Status(bool fresh)> refresh = {};
   int rotations = 1;
   double bytes = 0, flops = 0;  // that a call must move and compute; 0: not known
   bool bytes_declared = false;  // by the author, not summed up from tensors
@@ -65,6 +68,11 @@ class Sampler {
                      double check_share, std::vector<Series>& series, Watch& watch);
   // Isolated calls whose data the call before has left in L2.
   Result<std::vector<double>> hot(const Contender& contender, double seconds);
+  // Isolated calls in pairs: the first with new contents, the second with the same ones again.
+  struct Repeated {
+    std::vector<double> fresh, again;
+  };
+  Result<Repeated> repeated(const Contender& contender, int count);
   // Time a call of a row of calls that the host enqueues as fast as it can.
   Result<std::vector<double>> batched(const Contender& contender, int calls, double seconds);
   // Time a call of a captured graph of calls.
@@ -98,7 +106,11 @@ class Sampler {
   // does not return.
   Result<int64_t> waits_inside(const Contender& contender, int count);
 
+  // The most memory that was set aside for pinned lines when L2 was flushed.
+  int64_t pinned_l2_bytes() const { return pinned_l2_bytes_; }
+
  private:
+  Status unpin_l2();
   // Enqueues a sample. True: the host was late, and its time is between the events.
   Result<bool> isolated(const Contender& contender, int pair, bool flush, bool warm_first);
   Result<double> lead_ns(const Contender& contender);
@@ -112,6 +124,7 @@ class Sampler {
   std::map<const Contender*, double> lead_ns_;  // the host's time to enqueue a sample
   std::set<const Contender*> waiting_;          // those that wait for the device inside
   double flush_ns_ = 0;
+  int64_t pinned_l2_bytes_ = 0;
 };
 
 // How many calls between one pair of events: about a millisecond of them, and enough that their
