@@ -3,7 +3,7 @@
 
 A block of commands is ```sh. They run in a folder with the files that the pages speak of
 (tests/python/guides, and what the page itself shows), one after another. Where that cannot be, the
-paragraph below the block starts with "Not run by the tests:" and the reason. Other blocks are
+line below the block is a comment, "<!-- Not run by the tests: REASON -->". Other blocks are
 ```usage (a synopsis), ```output, ```text, or a language. Options are held both ways: what a page
 writes exists, and what --help lists is in a page.
 """
@@ -34,7 +34,7 @@ PAGES = [
 ]
 LESSONS = sorted(ROOT.glob("docs/learn/[0-9]*.md"))  # test_lessons.py runs their cells
 LANGUAGES = {"sh", "usage", "output", "text", "cpp", "python", "toml", "json", "cmake", "yaml"}
-EXCUSE = "Not run by the tests: "
+EXCUSE = "<!-- Not run by the tests: "
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ def blocks_of(text: str) -> list[Block]:
     for match in re.finditer(r"^```(.*)\n((?:.*\n)*?)```\n(?=(.*\n)?)", text, re.MULTILINE):
         language, body, below = match.groups()
         excuse = (
-            (below or "").removeprefix(EXCUSE).strip() if (below or "").startswith(EXCUSE) else ""
+            (below or "").strip().removeprefix(EXCUSE).removesuffix(" -->")
+            if (below or "").startswith(EXCUSE)
+            else ""
         )
         found.append(Block(language.strip(), body, text[: match.start()].count("\n") + 1, excuse))
     return found
