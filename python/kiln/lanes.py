@@ -54,6 +54,7 @@ class Access:
     bytes: int  # per lane
     where: str  # the tensor
     addresses: dict[int, int]  # by lane
+    launch: int = 0  # counted from the first
 
     @property
     def sectors(self) -> list[int]:
@@ -203,5 +204,5 @@ def _access(one: dict[str, Any], kernel: str) -> Access:
     return Access(
         kernel, one["block"], one["warp"], one["kind"], one["space"],
         int(one.get("at", ":0").rpartition(":")[2]), one["bytes"], one.get("in", ""),
-        {lane: at - base for lane, at in zip(lanes, absolute)},
+        {lane: at - base for lane, at in zip(lanes, absolute)}, one.get("launch", 0),
     )  # fmt: skip

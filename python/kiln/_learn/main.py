@@ -157,7 +157,11 @@ def start(folder: Path, _name: str) -> int:
     for one in new:
         shutil.copyfile(FOLDER / one.file, folder / one.file)
     kept = len(EXERCISES) - len(new)
-    print(f"{len(new)} exercises written to {folder}" + (f", {kept} kept as they are" * bool(kept)))
+    plural = "" if len(new) == 1 else "s"
+    print(
+        f"{len(new)} exercise{plural} written to {folder}"
+        + f", {kept} kept as they are" * bool(kept)
+    )
     print(f"next: edit {folder / EXERCISES[0].file}, with kiln learn watch in another terminal")
     return 0
 

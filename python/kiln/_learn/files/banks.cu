@@ -15,7 +15,7 @@ __global__ void transpose_kernel(const float* x, float* y, int n) {
 kiln::Tensor transpose(const kiln::Tensor& x) {
   kiln::Tensor y = kiln::empty_like(x);
   int n = x.size(0);
-  KILN_CHECK(x.size(1) == n && n % 32 == 0, "a square with a side of 32, 64, ...");
+  KILN_CHECK(x.size(1) == n && n % 32 == 0, "x must be n x n, n a multiple of 32");
   transpose_kernel<<<dim3(n / 32, n / 32), dim3(32, 32), 0, kiln::stream(x)>>>(
       x.data<const float>(), y.data<float>(), n);
   return y;
