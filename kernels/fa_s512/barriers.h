@@ -27,7 +27,11 @@ enum Site : unsigned {
   kKeyEmpty,
   kValueFull,
   kValueEmpty,
-  kPieceFull
+  kPieceFull,
+  kOwnFull,
+  kOwnEmpty,
+  kStepFull,
+  kStepEmpty
 };
 
 // Where a timeout is reported: four words, all zero before. {site, block, thread, parity}.

@@ -17,15 +17,16 @@ class Report {
       : words_(kiln::zeros({4}, kiln::Dtype::i32, like.device())) {}
   unsigned* words() { return static_cast<unsigned*>(words_.raw()); }
   void check(const kiln::Tensor& like) {
-    static constexpr const char* kSites[] = {"none",    "Q full", "Q empty", "K full",
-                                             "K empty", "V full", "V empty", "piece full"};
+    static constexpr const char* kSites[] = {"none",     "Q full",    "Q empty",   "K full",
+                                             "K empty",  "V full",    "V empty",   "piece full",
+                                             "own full", "own empty", "step full", "step empty"};
     unsigned seen[4] = {};
     cudaError_t error = cudaMemcpyAsync(seen, words_.raw(), sizeof seen, cudaMemcpyDeviceToHost,
                                         kiln::stream(like));
     if (error == cudaSuccess) error = cudaStreamSynchronize(kiln::stream(like));
     KILN_CHECK(error == cudaSuccess, "the kernel failed: ", cudaGetErrorString(error));
-    KILN_CHECK(seen[0] == 0, "a wait timed out: ", kSites[seen[0] < 8 ? seen[0] : 0], " (", seen[0],
-               "), block ", seen[1], ", thread ", seen[2], ", parity ", seen[3]);
+    KILN_CHECK(seen[0] == 0, "a wait timed out: ", kSites[seen[0] < 12 ? seen[0] : 0], " (",
+               seen[0], "), block ", seen[1], ", thread ", seen[2], ", parity ", seen[3]);
   }
 
  private:

@@ -167,8 +167,8 @@ struct Tile {
   // Neighbouring blocks share a head, so its K and V are in L2. A block whose stride is a multiple
   // of tiles_per_head would get the same rows of every head, all long or all short when causal:
   // hence the rotation by the head.
-  template <class S>
-  static __device__ __forceinline__ Tile of(const Work& work, int tile) {
+  template <class S, class W>
+  static __device__ __forceinline__ Tile of(const W& work, int tile) {
     const uint32_t head_of_all = work.tiles_per_head.quotient(tile), rotated = tile + head_of_all;
     const uint32_t m = rotated - work.tiles_per_head.quotient(rotated) * work.tiles_per_head.d;
     const uint32_t batch = work.heads.quotient(head_of_all);

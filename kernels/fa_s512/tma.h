@@ -24,6 +24,16 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, ui
       : "memory");
 }
 
+// Bytes of plain memory, a multiple of 16 from a multiple of 16.
+__device__ __forceinline__ void bulk_load(uint32_t to, const void* from, unsigned bytes,
+                                          uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
 // Rows out of bounds are not written.
 __device__ __forceinline__ void tma_store(const CUtensorMap* map, uint32_t from, int column,
                                           int row, int head, int batch) {

@@ -216,6 +216,14 @@ def test_gradient_of_the_lse(module, attention, device, causal):
         check(f"gradient of {name}", mine, theirs, 0.01 * theirs.abs().max().item())
 
 
+def test_the_backward_kernels_need_hopper(module, device):
+    if device != "cpu" and torch.cuda.get_device_capability() == (9, 0):
+        pytest.skip("they run here")
+    q, _, _ = inputs(device, 1, 1, 8, 64, torch.bfloat16)
+    with pytest.raises(RuntimeError, match="compute capability 9.0"):
+        module.backward(q, q, q, q, q, torch.zeros(1, 1, 8, device=device))
+
+
 def test_cudnn_is_called_as_torch_declares_it(attention):
     """Without a GPU: fakes of CUDA tensors check names, order and number of the arguments."""
     from torch._subclasses import FakeTensorMode
