@@ -11,6 +11,7 @@ in silence.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -31,7 +32,7 @@ def load(**how: Any) -> Callable[..., Tensor]:
 def attach(module: Any) -> Callable[..., Tensor]:
     """The attention function over ops that are loaded, which get their gradient."""
     module.forward.setup_context(_save)
-    module.forward.backward(_backward)
+    module.forward.backward(functools.partial(_backward, module))
 
     def attention(
         query: Tensor,
@@ -69,18 +70,26 @@ def _save(ctx: Any, inputs: tuple, keyword_only_inputs: dict, output: tuple) -> 
     ctx.save_for_backward(query, key, value, *output)
 
 
-def _backward(ctx: Any, grad_out: Optional[Tensor], grad_lse: Optional[Tensor]) -> tuple:
+def _backward(
+    module: Any, ctx: Any, grad_out: Optional[Tensor], grad_lse: Optional[Tensor]
+) -> tuple:
     query, key, value, out, lse = ctx.saved_tensors
     if grad_out is None and grad_lse is None:
         return None, None, None, None
+    # With another number of keys flash attention means another causal mask than torch's; it takes
+    # no gradient of LSE. Without a kernel of ours the whole matrix of scores takes its place.
+    alone = grad_lse is not None or (ctx.is_causal and query.shape[2] != key.shape[2])
+    if own_kernels_have_backward(query, key, ctx.is_causal, alone):
+        grads = _gradient_of_own(
+            module, grad_out, grad_lse, query, key, value, out, lse, ctx.is_causal, ctx.scale
+        )
+        return *grads, None
     groups = query.shape[1] // key.shape[1]
     whole_key, whole_value = (
         x.repeat_interleave(groups, 1) if groups > 1 else x for x in (key, value)
     )
     given = (query, whole_key, whole_value)
-    # With another number of keys flash attention means another causal mask than torch's; it takes
-    # no gradient of LSE.
-    if grad_lse is not None or (ctx.is_causal and query.shape[2] != key.shape[2]):
+    if alone:
         grads = _gradient_by_products(grad_out, grad_lse, *given, ctx.is_causal, ctx.scale)
     elif cudnn_has_backward(*given, ctx.is_causal):
         grads = _gradient_of_cudnn(grad_out, *given, out, lse, ctx.is_causal, ctx.scale)
@@ -92,6 +101,74 @@ def _backward(ctx: Any, grad_out: Optional[Tensor], grad_lse: Optional[Tensor]) 
             g.unflatten(1, (key.shape[1], groups)).sum(2) for g in (grad_key, grad_value)
         )
     return grad_query, grad_key, grad_value, None
+
+
+# Up to here the kernels of this project are at least as fast as cuDNN's on the H200
+# (docs/results/fa_s512.md): they do seven products where cuDNN does five, and save the sum over
+# blocks, whose share falls with the length.
+LONGEST = {False: 1024, True: 2048}
+
+
+def own_kernels_have_backward(
+    query: Tensor, key: Tensor, is_causal: bool, alone: bool = False
+) -> bool:
+    """Whether the backward kernels of this project are taken: on compute capability 9.0, where they
+    are as fast as cuDNN's, where the same bits are asked for in each run
+    (torch.use_deterministic_algorithms), or where they are `alone`."""
+    if query.device.type != "cuda" or query.numel() == 0:
+        return False
+    if torch.cuda.get_device_capability(query.device) != (9, 0):
+        return False
+    if alone or torch.are_deterministic_algorithms_enabled():
+        return True
+    # One block takes all heads of q that share 128 rows of k: too few blocks leave the GPU idle.
+    shared = query.shape[1] != key.shape[1]
+    if shared and key.shape[0] * key.shape[1] * key.shape[2] < 128 * 128:
+        return False
+    return max(query.shape[2], key.shape[2]) <= LONGEST[is_causal]
+
+
+def _gradient_of_own(
+    module, grad_out, grad_lse, query, key, value, out, lse, is_causal: bool, scale: Optional[float]
+) -> tuple:
+    """By backward.h, which gives the same bits in each run."""
+    if grad_out is None:
+        grad_out = torch.zeros_like(out)
+    if grad_lse is not None:
+        grad_lse = grad_lse.float().contiguous()
+    given = (as_tma_reads(grad_out), query, key, value, out, lse, is_causal, scale, grad_lse)
+    # Under create_graph alone: the node would cost each step its time.
+    return _Once.apply(module, *given) if torch.is_grad_enabled() else _call(module, *given)
+
+
+def _call(module, *given) -> tuple:
+    *tensors, is_causal, scale, grad_lse = given
+    return module.backward(*tensors, is_causal, scale=scale, grad_lse=grad_lse)
+
+
+class _Once(torch.autograd.Function):
+    """Gradients that have none themselves."""
+
+    @staticmethod
+    def forward(ctx, module, *given):
+        return tuple(_call(module, *given))
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError(
+            "fa_s512 has no second derivative: use torch's scaled_dot_product_attention with "
+            "torch.nn.attention.sdpa_kernel(SDPBackend.MATH)"
+        )
+
+
+def as_tma_reads(x: Tensor) -> Tensor:
+    """x, or a copy if TMA cannot read it where it lies."""
+    lies_well = (
+        x.stride(3) == 1
+        and x.storage_offset() % 8 == 0
+        and all(s > 0 and s % 8 == 0 for s, n in zip(x.stride()[:3], x.shape[:3]) if n > 1)
+    )
+    return x if lies_well else x.clone(memory_format=torch.contiguous_format)
 
 
 def cudnn_has_backward(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> bool:

@@ -41,6 +41,8 @@ CASES = [
     ("defaults", "forward", "1x2x200x64", "1x2x200x64", True),
     ("defaults", "forward", "2x4x130x128", "2x2x300x128", False),
     ("192 rows", "forward", "1x2x400x64", "1x2x400x64", False),
+    ("defaults", "backward", "1x2x200x128", "1x2x200x128", True),
+    ("defaults", "backward", "2x4x130x64", "2x2x300x64", False),
     ("defaults", "forward_portable", "1x2x200x128", "1x2x200x128", True),
     ("defaults", "forward_portable", "2x4x130x64", "2x2x300x64", False),
 ]
@@ -83,6 +85,10 @@ def library(defines: list[str], folder: Path) -> str:
 
 
 def call(path: str, op: str, query: str, keys: str, causal: bool) -> list[str]:
+    if op == "backward":
+        lse = f"randn:f32:{query.rpartition('x')[0]}"
+        given = [f"randn:bf16:{size}" for size in (query, query, keys, keys, query)]
+        return [KILN, "call", path, op, *given, lse, f"is_causal={str(causal).lower()}"]
     gqa = ["enable_gqa=true"] if query.split("x")[1] != keys.split("x")[1] else []
     tensors = [f"randn:bf16:{size}" for size in (query, keys, keys)]
     return [KILN, "call", path, op, *tensors, f"is_causal={str(causal).lower()}", *gqa]
