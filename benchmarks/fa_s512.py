@@ -12,8 +12,11 @@ A sample is one call between two CUDA events. Before it the stream is held by a 
 of twice the L2, so that the call is enqueued when the GPU gets to it: the events see the kernel and
 not its launch. FLOPs are 4 B H S S D, half of that when causal. A ratio is the other's median time
 over this kernel's; above 1 is faster than torch. Errors are the largest against fp64, over the
-first batches. A second table times forward and backward together, as a training step has them;
---no-training leaves it out.
+first batches.
+
+A second table times forward and backward together, in the order of what a user sees: eager, one
+step at a time with the GPU idle before it, so that it waits for Python; in a CUDA graph; and the
+kernels alone, as above. A third times the backward alone (kernels). --no-training leaves both out.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import random
 import statistics
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Callable, Optional
@@ -133,12 +137,9 @@ CASES = [
 
 
 @dataclass
-class Training:
-    """Forward and backward; the forward is this kernel's, the backward that of torch that
-    attention.py chooses."""
+class Pair:
+    """This kernel beside the others, in one way of timing."""
 
-    case: str
-    backward: str
     us: float
     cudnn_us: float
     flash_us: float
@@ -147,40 +148,98 @@ class Training:
     high: float
     ratio_to_flash: float
 
+    @staticmethod
+    def of(ms: list[list[float]]) -> Pair:
+        own, cudnn, flash = (statistics.median(m) for m in ms)
+        low, high = interval_of_ratio(ms[1], ms[0])
+        us = (x * 1e3 for x in (own, cudnn, flash))
+        return Pair(*us, cudnn / own, low, high, flash / own)
 
-TRAINED = [case for case in CASES if case.batch == 32 and not case.portable]
+
+@dataclass
+class Training:
+    """Forward and backward; the backward is the one that attention.py chooses."""
+
+    case: str
+    backward: str
+    eager: Pair
+    graph: Pair
+    kernels: Pair
+    backward_kernels: Pair
+
+
+TRAINED = [
+    *(case for case in CASES if case.batch == 32 and not case.portable),
+    *(
+        Case(16384 // length, 16, length, d, causal, None)
+        for length in (1024, 2048)
+        for d in (128, 64)
+        for causal in (False, True)
+    ),
+]
+
+
+def backend_of(call: Callable):
+    """The choice of torch's attention for a call; made ahead of its time."""
+    backend = getattr(call, "backend", None)
+    return nullcontext() if backend is None else sdpa_kernel(backend)
 
 
 def samples(
     calls: list[Callable], flush: torch.Tensor, rounds: int, sleep: int = 400_000
 ) -> list[list[float]]:
-    """Milliseconds of each call. sleep: cycles, longer than the host takes to enqueue a call."""
+    """Milliseconds of each call. sleep: cycles, longer than the host takes to enqueue a call; 0:
+    the GPU is idle when the call begins."""
     order, choose = list(range(len(calls))), random.Random(0)
     for call in calls:
         for _ in range(3):
-            call()
+            with backend_of(call):
+                call()
     torch.cuda.synchronize()
     taken: list[list] = [[] for _ in calls]
     for _ in range(rounds):
         choose.shuffle(order)
         for i in order:
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda._sleep(sleep)
-            flush.zero_()
-            start.record()
-            calls[i]()
-            end.record()
+            with backend_of(calls[i]):
+                flush.zero_()
+                if sleep:
+                    torch.cuda._sleep(sleep)
+                else:
+                    torch.cuda.synchronize()
+                start.record()
+                calls[i]()
+                end.record()
             taken[i].append((start, end))
         torch.cuda.synchronize()
     return [[start.elapsed_time(end) for start, end in pairs] for pairs in taken]
 
 
-def sdpa(backend: SDPBackend, q, k, v, causal: bool) -> Callable:
-    def call():
-        with sdpa_kernel(backend):
-            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-
+def by_backend(backend: SDPBackend, call: Callable) -> Callable:
+    call.backend = backend  # type: ignore[attr-defined]
     return call
+
+
+def sdpa(backend: SDPBackend, q, k, v, causal: bool) -> Callable:
+    attention = torch.nn.functional.scaled_dot_product_attention
+    return by_backend(backend, lambda: attention(q, k, v, is_causal=causal))
+
+
+def in_graph(call: Callable) -> Callable:
+    """The call as a replay."""
+    with backend_of(call):
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                call()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            results = call()
+    replay = lambda: graph.replay()  # noqa: E731
+    replay.results = results  # type: ignore[attr-defined]
+    return replay
 
 
 def interval_of_ratio(reference: list[float], kernel: list[float]) -> tuple[float, float]:
@@ -230,17 +289,36 @@ def measure(module, case: Case, flush: torch.Tensor, rounds: int) -> Row:
 
 
 def attention_of(module) -> tuple[Callable, Callable]:
-    """The function with gradients, and the rule that says whether its backward is cuDNN's."""
+    """The function with gradients, and which backward it takes for given tensors."""
     spec = importlib.util.spec_from_file_location(
         "fa_s512_attention", ROOT / "kernels" / "fa_s512" / "attention.py"
     )
     source = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(source)
-    return source.attach(module), source.cudnn_has_backward
+
+    def taken(q, k, v, causal: bool) -> str:
+        if source.own_kernels_have_backward(q, k, causal):
+            return "own"
+        return "cuDNN" if source.cudnn_has_backward(q, k, v, causal) else "flash"
+
+    return source.attach(module), taken
+
+
+def backward_alone(module, causal: bool, leaves: list, grad: torch.Tensor) -> list[Callable]:
+    q, k, v = (x.detach() for x in leaves)
+    out, lse = module.forward(q, k, v, causal)
+    calls: list[Callable] = [lambda: module.backward(grad, q, k, v, out, lse, causal)]
+    for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION):
+        with sdpa_kernel(backend):
+            there = sdpa(backend, *leaves, causal)()
+        calls.append(
+            lambda there=there: torch.autograd.grad(there, leaves, grad, retain_graph=True)
+        )
+    return calls
 
 
 def train(
-    attention: Callable, by_cudnn: Callable, case: Case, flush: torch.Tensor, rounds: int
+    module, attention: Callable, taken: Callable, case: Case, flush: torch.Tensor, rounds: int
 ) -> Training:
     make = torch.Generator("cuda").manual_seed(0)
     shape = (case.batch, case.heads, case.length, case.head_dim)
@@ -252,7 +330,11 @@ def train(
         sdpa(SDPBackend.FLASH_ATTENTION, q, k, v, case.causal),
     ]
     calls = [
-        lambda forward=forward: torch.autograd.grad(forward(), leaves, grad) for forward in forwards
+        by_backend(
+            getattr(forward, "backend", None),
+            lambda forward=forward: torch.autograd.grad(forward(), leaves, grad),
+        )
+        for forward in forwards
     ]
     mine, theirs = calls[0](), calls[2]()
     for name, a, b in zip("qkv", mine, theirs):
@@ -262,40 +344,46 @@ def train(
                 f"error: the gradient of {name} is wrong at {case.name}, by {apart:.3g} of its "
                 f"largest"
             )
-    ms = samples(calls, flush, rounds, sleep=4_000_000)
-    own, cudnn, flash = (statistics.median(m) for m in ms)
-    low, high = interval_of_ratio(ms[1], ms[0])
-    backward = "cuDNN" if by_cudnn(q, k, v, case.causal) else "flash"
     return Training(
         case.name,
-        backward,
-        own * 1e3,
-        cudnn * 1e3,
-        flash * 1e3,
-        cudnn / own,
-        low,
-        high,
-        flash / own,
+        taken(q, k, v, case.causal),
+        Pair.of(samples(calls, flush, rounds, sleep=0)),
+        Pair.of(samples([in_graph(call) for call in calls], flush, rounds)),
+        Pair.of(samples(calls, flush, rounds, sleep=4_000_000)),
+        Pair.of(samples(backward_alone(module, case.causal, leaves, grad), flush, rounds, 2_000_000)),
     )
 
 
 def training_table(
     module, only: str, flush: torch.Tensor, rounds: int, say: Callable[[str], None]
 ) -> list[Training]:
-    attention, by_cudnn = attention_of(module)
-    say("\nForward and backward together\n")
-    say("| case | backward of | us | SDPA cuDNN us | SDPA flash us | of cuDNN | 95 % | of flash |")
-    say("|" + "---|" * 8)
-    rows = []
-    for case in TRAINED:
-        if only not in case.name:
-            continue
-        r = train(attention, by_cudnn, case, flush, rounds)
-        rows.append(r)
+    attention, taken = attention_of(module)
+    cases = [case for case in TRAINED if only in case.name]
+    rows = [train(module, attention, taken, case, flush, rounds) for case in cases]
+    ways = {"eager": "eager", "in a graph": "graph", "kernels": "kernels"}
+    say("\nForward and backward together: us, of SDPA with cuDNN (95 %)\n")
+    say("| case | backward of |" + "".join(f" {way} | cuDNN us | of cuDNN |" for way in ways))
+    say("|" + "---|" * (2 + 3 * len(ways)))
+    for r in rows:
+        pairs = [getattr(r, field) for field in ways.values()]
         say(
-            f"| {r.case} | {r.backward} | {r.us:.1f} | {r.cudnn_us:.1f} | {r.flash_us:.1f} | "
-            f"{r.ratio_to_cudnn:.3f} | "
-            f"{r.low:.3f} to {r.high:.3f} | {r.ratio_to_flash:.2f} |"
+            f"| {r.case} | {r.backward} |"
+            + "".join(
+                f" {p.us:.1f} | {p.cudnn_us:.1f} | {p.ratio_to_cudnn:.3f} ({p.low:.3f} to "
+                f"{p.high:.3f}) |"
+                for p in pairs
+            )
+        )
+    say("\nThe backward alone, kernels, by the own op whichever attention.py takes\n")
+    say("| case | us | TFLOP/s | cuDNN us | cuDNN TFLOP/s | of cuDNN | 95 % | of flash |")
+    say("|" + "---|" * 8)
+    for r, case in zip(rows, cases):
+        p = r.backward_kernels
+        rate = lambda us: 2.5 * case.flops / us / 1e6  # noqa: E731, B023: five products
+        say(
+            f"| {r.case} | {p.us:.1f} | {rate(p.us):.0f} | {p.cudnn_us:.1f} | "
+            f"{rate(p.cudnn_us):.0f} | {p.ratio_to_cudnn:.3f} | {p.low:.3f} to {p.high:.3f} | "
+            f"{p.ratio_to_flash:.2f} |"
         )
     return rows
 
