@@ -20,20 +20,20 @@
 namespace kiln::detail {
 namespace {
 
-// libtorch turns an exception that passes its C shim into a code. The nested call leaves its own
-// here, for the caller.
-thread_local std::exception_ptr* t_failure = nullptr;
+// libtorch turns an exception that passes its C shim into a code. The nested call leaves its text
+// here, for the caller. (Text: std::exception_ptr needs symbols above our floor with g++ 13.)
+thread_local Text* t_failure = nullptr;
 
 class KeptFailure {
  public:
   KeptFailure() : outer_(t_failure) { t_failure = &failure_; }
   ~KeptFailure() { t_failure = outer_; }
   KeptFailure(const KeptFailure&) = delete;
-  std::exception_ptr take() const { return failure_; }
+  Text& text() { return failure_; }
 
  private:
-  std::exception_ptr failure_;
-  std::exception_ptr* outer_;
+  Text failure_;
+  Text* outer_;
 };
 
 void add_name(Text& text, const OpRecord* op) {
@@ -84,9 +84,9 @@ class ResolvedCall {
     }
     Text name;
     add_name(name, op_);
-    const KeptFailure kept;
+    KeptFailure kept;
     if (call_(name.c_str(), op_->state->info.overload, stack_)) {
-      if (kept.take()) std::rethrow_exception(kept.take());
+      if (kept.text().size()) throw_text(static_cast<Text&&>(kept.text()));
       cannot(op_, "call the op");
     }
     for (int i = 0; i < op_->parameter_count; i++)
@@ -119,8 +119,7 @@ class ResolvedCall {
     void* const given = handle_of(slot);
     void* const plain = resolved(another(given));
     slot = raw(plain);
-    if (!(op_->parameter_kinds[i] & kMutable) ||
-        tensor_of_torch(given) == tensor_of_torch(plain)) {
+    if (!(op_->parameter_kinds[i] & kMutable) || tensor_of_torch(given) == tensor_of_torch(plain)) {
       torch_delete(given);
       return;
     }
@@ -159,8 +158,10 @@ class ResolvedCall {
 
 void call_resolved(const OpRecord* op, uint64_t* stack) { ResolvedCall(op, stack).run(); }
 
-void keep_failure() {
-  if (t_failure) *t_failure = std::current_exception();
+void keep_failure(const char* text) {
+  if (!t_failure) return;
+  t_failure->clear();
+  t_failure->add(text);
 }
 
 }  // namespace kiln::detail

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <exception>
 #include <new>
 
 #include "autograd.h"
@@ -333,9 +334,12 @@ void call_from_torch(OpRecord* op, uint64_t* stack) {
     if (recorded) refuse_gradients(op, argument_room.slots(), results.slots);
     for (int i = 0; i < op->result_count; i++)
       stack[i] = give(results.slots[i], op->result_kinds[i] & kBaseMask, op, i);
+  } catch (const std::exception& e) {
+    if (!call.outer) drop_configurations();
+    keep_failure(e.what());
+    throw;
   } catch (...) {
     if (!call.outer) drop_configurations();
-    keep_failure();
     throw;
   }
 }
