@@ -3,10 +3,10 @@
 #include <kiln/op.h>
 
 template <class T>
-__global__ void NAME_kernel(kiln::View<const T, 1> x, kiln::View<const T, 1> y, float alpha,
+__global__ void NAME_kernel(kiln::View<const T, 1> x, kiln::View<const T, 1> y, T alpha,
                             kiln::View<T, 1> out) {
   int64_t i = kiln::global_thread();
-  if (i < out.size(0)) out(i) = x(i) + static_cast<T>(alpha) * y(i);
+  if (i < out.size(0)) out(i) = x(i) + alpha * y(i);
 }
 
 kiln::Tensor NAME(const kiln::Tensor& x, const kiln::Tensor& y, double alpha) {
@@ -16,7 +16,7 @@ kiln::Tensor NAME(const kiln::Tensor& x, const kiln::Tensor& y, double alpha) {
   kiln::dispatch<float, double>(x.dtype(), [&](auto t) {
     using T = typename decltype(t)::type;
     NAME_kernel<T><<<kiln::blocks_for(out.numel(), 256), 256, 0, kiln::stream(x)>>>(
-        x.flat<const T>(), y.flat<const T>(), static_cast<float>(alpha), out.flat<T>());
+        x.flat<const T>(), y.flat<const T>(), static_cast<T>(alpha), out.flat<T>());
   });
   return out;
 }

@@ -19,7 +19,7 @@ def main():
     elements = int(sys.argv[1]) if len(sys.argv) > 1 else 1 << (24 if device == "cuda" else 16)
     x = torch.randn(elements, device=device)
     y = torch.randn_like(x)
-    print(kiln.bench(NAME.NAME, x, y, 2.5, against={"torch.add": torch_add}, bytes=3 * x.nbytes))
+    print(kiln.bench(NAME.NAME, x, y, 0.1, against={"torch.add": torch_add}, bytes=3 * x.nbytes))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,9 @@ import NAME
 import torch
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
-x = torch.arange(5, dtype=torch.float32, device=device)
-result = NAME.NAME(x, x + 10, 2.0)
-assert torch.equal(result, x + 2.0 * (x + 10)), result
+# 0.1 tells float from double, and so does a tolerance below float's precision.
+for dtype, tolerance in ((torch.float32, 1e-6), (torch.float64, 1e-14)):
+    x = torch.arange(5, dtype=dtype, device=device) / 3
+    torch.testing.assert_close(
+        NAME.NAME(x, x + 10, 0.1), x + 0.1 * (x + 10), rtol=tolerance, atol=tolerance
+    )
