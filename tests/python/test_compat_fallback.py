@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,26 @@ def test_the_language_is_the_one_that_torchs_headers_demand(build, demanding):
     answer, said = build(text=CLASSY)
     assert answer.get("headers") == "torch", answer
     assert "-std" not in said
+
+
+def test_the_torch_that_is_installed_gets_the_language_that_it_demands(command, tmp_path):
+    """Its headers take a minute; what they ask of the compiler is one line of one of them."""
+    import torch
+
+    demand = (Path(torch.__file__).parent / "include/ATen/ATen.h").read_text()
+    (year,) = re.findall(r"#error C\+\+(\d+) or later", demand)
+    release = tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2])
+    assert year == ("20" if release >= (2, 13) else "17")
+    lowest = {"17": "201703L", "20": "202002L"}[year]
+    source = tmp_path / "own.cpp"
+    source.write_text(
+        f'#include <torch/version.h>\nstatic_assert(__cplusplus >= {lowest}, "too old");\n'
+    )
+    line = [command, "build", source, "--compat=never", "--cflag=-std=c++14", "--json"]
+    env = os.environ | {"KILN_PYTHON": sys.executable, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(line, env=env, capture_output=True, text=True)
+    assert json.loads(done.stdout).get("headers") == "torch", done.stdout
+    assert f"-std=c++14: torch's own headers require C++{year}" in done.stderr
 
 
 @pytest.mark.parametrize("flag", ["-std=c++17", "--std=c++17", "-std=gnu++17"])

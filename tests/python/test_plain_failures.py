@@ -120,3 +120,28 @@ for call in (m.ones, m.positive):
     assert re.search(r"fix: set KILN_DEVICE=engine", told), told
     assert told.count("KILN_DEVICE") == 1  # not for a check of something else
     assert python(script, env={"KILN_DEVICE": "engine"}).startswith("[1.0, 1.0, 1.0]")
+
+
+FOR_CPUS = """
+#include <torch/extension.h>
+at::Tensor same(at::Tensor x) {
+  TORCH_CHECK(x.device().is_cpu(), "this extension is for CPUs");
+  return x;
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("same", &same); }
+"""
+
+
+def test_a_source_for_cpus_says_what_the_variable_does(command, python, tmp_path):
+    (tmp_path / "for_cpus.cpp").write_text(FOR_CPUS)
+    script = """
+import torch, kiln
+m = kiln.load("for_cpus", ["for_cpus.cpp"])
+try:
+    print(m.same(torch.ones(2)).tolist())
+except RuntimeError as error:
+    print(error)
+"""
+    assert python(script).strip() == "[1.0, 1.0]"
+    told = python(script, env={"KILN_DEVICE": "engine"})
+    assert "this extension is for CPUs" in told and "fix: unset KILN_DEVICE" in told, told
