@@ -31,10 +31,21 @@ static size_t wrong_in_table(unsigned* out, dim3 blocks, dim3 threads, int width
   return wrong;
 }
 
+// In clusters, blocks begin in another order: those of several rows take turns.
 static size_t wrong_in_volume(unsigned long long* out, dim3 blocks, unsigned threads,
-                              unsigned factor) {
+                              unsigned factor, dim3 cluster = 1) {
   const unsigned width = blocks.x * threads;
-  volume<<<blocks, threads>>>(out, width, factor);
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = cluster.x;
+  attribute.val.clusterDim.y = cluster.y;
+  attribute.val.clusterDim.z = cluster.z;
+  cudaLaunchConfig_t launch = {};
+  launch.gridDim = blocks;
+  launch.blockDim = threads;
+  launch.attrs = &attribute;
+  launch.numAttrs = 1;
+  EXPECT_OK(cudaLaunchKernelEx(&launch, volume, out, static_cast<int>(width), factor));
   EXPECT_OK(cudaDeviceSynchronize());
   size_t wrong = 0;
   for (unsigned row = 0; row < blocks.y * blocks.z; ++row) {
@@ -61,6 +72,8 @@ int main() {
   for (unsigned factor : {1u, 3u, 0xfffffff9u, 1u << 20}) {
     EXPECT(wrong_in_volume(wide, dim3(16, 20, 20), 64, factor) == 0);
     EXPECT(wrong_in_volume(wide, dim3(3, 40, 50), 32, factor) == 0);
+    EXPECT(wrong_in_volume(wide, dim3(16, 20, 20), 64, factor, dim3(4, 2)) == 0);
+    EXPECT(wrong_in_volume(wide, dim3(3, 40, 50), 32, factor, dim3(1, 4, 2)) == 0);
     EXPECT(wrong_in_volume(wide, dim3(1000, 2, 3), 64, factor) == 0);
   }
   EXPECT_OK(cudaFree(out));

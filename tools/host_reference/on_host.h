@@ -100,13 +100,13 @@ struct SmallFloat {
 using __half = SmallFloat<5>;
 using __nv_bfloat16 = SmallFloat<8>;
 
-#define VECTOR(T, kind, count)                                                     \
-  struct alignas(sizeof(T) * count) kind {                                         \
-    T VECTOR_PARTS_##count;                                                        \
-  };                                                                               \
-  template <class... Parts>                                                        \
-  kind make_##kind(Parts... parts) {                                               \
-    return {static_cast<T>(parts)...};                                             \
+#define VECTOR(T, kind, count)             \
+  struct alignas(sizeof(T) * count) kind { \
+    T VECTOR_PARTS_##count;                \
+  };                                       \
+  template <class... Parts>                \
+  kind make_##kind(Parts... parts) {       \
+    return {static_cast<T>(parts)...};     \
   }
 #define VECTOR_PARTS_2 x, y
 #define VECTOR_PARTS_4 x, y, z, w
@@ -178,8 +178,8 @@ static inline long long __double_as_longlong(double value) { return bits_of<long
 
 // ---- integers -----------------------------------------------------------------------------------
 
-#define KILN_INTEGER(T)                                        \
-  static inline T min(T a, T b) { return a < b ? a : b; }      \
+#define KILN_INTEGER(T)                                   \
+  static inline T min(T a, T b) { return a < b ? a : b; } \
   static inline T max(T a, T b) { return a > b ? a : b; }
 KILN_INTEGER(int)
 KILN_INTEGER(unsigned)
@@ -356,18 +356,18 @@ static inline float __fsub_rd(float a, float b) {
 
 // ---- atomics: one thread runs at a time ---------------------------------------------------------
 
-#define KILN_ATOMIC(name, ...)             \
-  template <class T>                       \
+#define KILN_ATOMIC(name, ...)                   \
+  template <class T>                             \
   T name(T* at, std::type_identity_t<T> value) { \
-    const T before = *at;                  \
-    *at = __VA_ARGS__;                     \
-    return before;                         \
+    const T before = *at;                        \
+    *at = __VA_ARGS__;                           \
+    return before;                               \
   }
 KILN_ATOMIC(atomicAdd, before + value)
 KILN_ATOMIC(atomicSub, before - value)
 KILN_ATOMIC(atomicMin, before < value ? before : value)
 KILN_ATOMIC(atomicMax, before > value ? before : value)
-KILN_ATOMIC(atomicAnd, before & value)
+KILN_ATOMIC(atomicAnd, before& value)
 KILN_ATOMIC(atomicOr, before | value)
 KILN_ATOMIC(atomicXor, before ^ value)
 KILN_ATOMIC(atomicExch, value)
