@@ -41,10 +41,13 @@ std::vector<Arch> parse(std::string_view answer) {
   return archs;
 }
 
+// As the runtime and torch take it. Asked before the memory, which is that of the visible ones.
+bool all_are_hidden(const sys::Environment& env) {
+  auto visible = env.get("CUDA_VISIBLE_DEVICES");
+  return visible && (visible->empty() || *visible == "-1" || *visible == "NoDevFiles");
+}
+
 std::string ask(const sys::Files& files, sys::Processes& processes, const sys::Environment& env) {
-  // As CUDA takes it: nothing, or no number at the front, hides every GPU.
-  if (auto visible = env.get("CUDA_VISIBLE_DEVICES"))
-    if (visible->empty() || *visible == "-1" || *visible == "NoDevFiles") return "";
   std::string search = env.get("PATH").value_or("/usr/bin:/bin") + ":/usr/lib/wsl/lib";
   path tool = sys::find_program(files, "nvidia-smi", search);
   if (tool.empty()) return "";
@@ -60,7 +63,7 @@ std::vector<Arch> gpu_archs(sys::Files& files, sys::Processes& processes,
                             const sys::Environment& env) {
   bool may_have_gpu = std::any_of(std::begin(kDevices), std::end(kDevices),
                                   [&](const char* device) { return files.state(device).exists; });
-  if (!may_have_gpu) return {};
+  if (!may_have_gpu || all_are_hidden(env)) return {};
   auto cache = own_cache_folder(files, env);
   std::string key = machine_key(files, env);
   path memory = cache ? *cache / "gpu.txt" : path();

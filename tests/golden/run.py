@@ -4,7 +4,8 @@
 expected output.
 
     # What this case shows.
-    # needs: nvcc            (nvcc, torch, device or a program; skipped by name where it is missing)
+    # needs: nvcc            (nvcc, torch, device, compiler of the engine or a program; skipped by
+                             name where it is missing)
     === file add.cu          a file of the input
     === run                  a shell script, run in a folder of its own
     === exit 1               what is expected of it; left out when 0
@@ -178,6 +179,8 @@ def missing(need: str, kiln: Path) -> bool:
             not Path("/dev/nvidiactl").exists()
             and not (kiln.parents[1] / "lib/libkiln_engine.so").exists()
         )
+    if need == "compiler":  # of kernels, in the engine
+        return b"asmjit" not in (kiln.parents[1] / "lib/libkiln_engine.so").read_bytes()
     if need == "nvcc":
         return shutil.which("nvcc") is None
     if need == "torch":

@@ -69,13 +69,12 @@ std::string here_text(const GpuService& served) {
     case Service::Native:
       return fmt::format("runs {} natively", served.by) +
              (served.jit_containers
-                  ? fmt::format(
-                        "; the driver compiles the PTX of {} fat binar{} when it is first loaded",
-                        grouped(served.jit_containers), served.jit_containers == 1 ? "y" : "ies")
+                  ? fmt::format("; the driver compiles the PTX of {} fat binar{} at first load",
+                                grouped(served.jit_containers),
+                                served.jit_containers == 1 ? "y" : "ies")
                   : "");
     case Service::Jit:
-      return fmt::format("no SASS for it: the driver compiles {} when it is first loaded",
-                         served.by);
+      return fmt::format("no SASS for it: the driver compiles {} at first load", served.by);
     default:
       return "cannot run: no kernel image is available for this GPU";
   }
