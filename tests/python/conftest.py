@@ -28,6 +28,8 @@ if not (STAGE / "kiln" / "__init__.py").is_file():
     )
 sys.path.insert(0, str(STAGE))
 os.environ.pop("KILN_BIN", None)
+# Their tests run in copies: test_projects.py.
+collect_ignore = ["projects"]
 pytest_plugins = ["kiln.pytest_plugin"]
 
 
