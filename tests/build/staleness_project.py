@@ -205,8 +205,8 @@ template <> __device__ int special<int>(int x) {{ return x + {self.special}; }}"
         behind = "" if self.simple else ", __COUNTER__, MODE, static_cast<int>(sizeof(Behind))"
         packed = "" if self.simple else "struct Behind { char c; int i; };\n"
         return (
-            f"{packed}{EXPORT} int host_number(int i) {{\n"
-            f"  const int all[] = {{Member().value(), forward(), general(1), special(1){behind}}};\n"
+            f"{packed}{EXPORT} int host_number(int i) {{\n  const int all[] = {{Member().value(), "
+            f"forward(), general(1), special(1){behind}}};\n"
             "  return i < static_cast<int>(sizeof(all) / sizeof(int)) ? all[i] : -1;\n}\n"
         )
 

@@ -45,6 +45,24 @@ void append_with_path(std::string_view line, std::string& out, Swap swap) {
       .append(line.substr(close));
 }
 
+// cudafe++ writes k\303\251rnel for "kérnel", and a backslash before quotes and backslashes.
+std::string unescaped(std::string_view path) {
+  auto octal = [&](size_t i) { return i < path.size() && path[i] >= '0' && path[i] <= '7'; };
+  std::string out;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (path[i] != '\\' || i + 1 == path.size()) {
+      out += path[i];
+    } else if (octal(i + 1) && octal(i + 2) && octal(i + 3)) {
+      out +=
+          static_cast<char>((path[i + 1] - '0') * 64 + (path[i + 2] - '0') * 8 + path[i + 3] - '0');
+      i += 3;
+    } else {
+      out += path[++i];
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string with_canonical_markers(const std::vector<Root>& roots, std::string_view preprocessed) {
@@ -94,7 +112,7 @@ std::set<size_t> lines_of_device_bodies(const std::vector<Root>& roots, std::str
     if (is_marker(line)) {
       const size_t open = line.find('"'), close = line.rfind('"');
       if (open != close)
-        here = canonical_path(roots, line.substr(open + 1, close - open - 1)) == wanted;
+        here = canonical_path(roots, unescaped(line.substr(open + 1, close - open - 1))) == wanted;
     } else if (here && line.starts_with(kBodyMark)) {
       lines.insert(std::strtoul(std::string(line.substr(kBodyMark.size())).c_str(), nullptr, 10));
     }

@@ -245,6 +245,10 @@ TEST(Preprocessed, TheLinesOfBodiesAreKnown) {
       ";\n"
       "#if 0\n# 8\n{\n# 9\n}\n#endif\nint both() { return 1; }\n");
   EXPECT_THAT(lines_of_device_bodies({{"/w", "/proc/self/cwd"}}, host, "/w/a.cu"), ElementsAre(8u));
+  // As cudafe++ escapes them.
+  const std::string other = text::replace_all(host, "cwd/a.cu", "cwd/k\\303\\251 \\\"#1.cu");
+  EXPECT_THAT(lines_of_device_bodies({{"/w", "/proc/self/cwd"}}, other, "/w/ké \"#1.cu"),
+              ElementsAre(8u));
 }
 
 TEST(Findings, AreToldWithTheKernelsName) {
