@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(S::kThreads, 1)
   if (warpgroup == 0) {
     give_registers_back<S::kProducerRegisters>();
     if (threadIdx.x % 32 == 0) {
-      if (warp == 0) produce_own<S>(work, shared, watch);
+      if (warp == 0) produce_own<S, kCausal>(work, shared, watch);
       if constexpr (S::kSide == Side::kQueries) {
         if (warp == 1) produce_queries_steps<S, kCausal, 0>(work, shared, watch);
         if (warp == 2) produce_queries_steps<S, kCausal, 1>(work, shared, watch);
@@ -67,16 +67,17 @@ __global__ void __launch_bounds__(S::kThreads, 1)
 
 // Both work lists, one after the other. The tiles of each are those of its own shape.
 template <class T, class S, bool kCausal>
-void launch_side(BackwardWork work, int64_t rows, int64_t heads_of_all, int processors,
-                 cudaStream_t stream) {
+void launch_side(BackwardWork work, int64_t rows, int64_t rows_passing, int64_t heads_of_all,
+                 int processors, cudaStream_t stream) {
   const int64_t tiles_per_head = (rows + S::kBlockM - 1) / S::kBlockM;
   const int64_t tiles = heads_of_all * tiles_per_head;
   // Tile numbers and rows are 32 bits wide, with room for one more step beyond the end.
   KILN_CHECK(tiles < (int64_t{1} << 30), "too large: ", tiles, " tiles");
   work.tiles_per_head = Divisor::of(static_cast<uint32_t>(tiles_per_head));
-  work.tiles = static_cast<int>(tiles);
+  work.order =
+      Order::of(heads_of_all, tiles_per_head, rows_passing * S::kHeadDim * 4, processors, kCausal);
   kiln::Launch how;
-  how.grid = tiles < processors ? tiles : processors;
+  how.grid = work.order.count < processors ? work.order.count : processors;
   how.block = S::kThreads;
   how.shared_bytes = S::kSharedBytes;
   how.stream = stream;
@@ -104,10 +105,11 @@ void launch_backward(const BackwardWork& queries, const BackwardWork& keys,
     static_assert(Queries::kBlockM % Keys::kBlockN == 0 && kRowMultiple % Keys::kBlockN == 0,
                   "the rows of a step over Q must all be written by the kernel before");
     kiln::dispatch_value<B_CAUSAL>(plan.causal, [&](auto c) {
-      launch_side<T, Queries, c.value != 0>(queries, queries.queries, plan.batch * plan.heads,
-                                            plan.processors, stream);
-      launch_side<T, Keys, c.value != 0>(keys, keys.keys, plan.batch * plan.key_heads,
-                                         plan.processors, stream);
+      launch_side<T, Queries, c.value != 0>(queries, queries.queries, queries.keys,
+                                            plan.batch * plan.heads, plan.processors, stream);
+      launch_side<T, Keys, c.value != 0>(keys, keys.keys,
+                                         keys.queries * (plan.heads / plan.key_heads),
+                                         plan.batch * plan.key_heads, plan.processors, stream);
     });
   });
 }

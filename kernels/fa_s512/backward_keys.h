@@ -91,8 +91,8 @@ __device__ __forceinline__ void consume_keys(const BackwardWork& work, BackwardS
   uint32_t weights[kBlockN / 4], pulls[kBlockN / 4];
 
 #pragma unroll 1
-  for (int t = blockIdx.x; t < work.tiles; t += gridDim.x) {
-    const Tile tile = Tile::of<S>(work, t);
+  for (auto p = Queue<kCausal>::first(); p.exists(work.order); p.advance(work.order)) {
+    const Tile tile = Tile::of<S, kCausal, S::kSide == Side::kKeys>(work, p);
     const int first_row = tile.row + static_cast<int>(consumer) * kRowsPerWarpgroup;
     const Steps<S, kCausal> steps = Steps<S, kCausal>::of(work, tile);
     const int count = max(steps.end - steps.begin, 0);

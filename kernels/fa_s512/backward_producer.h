@@ -9,13 +9,14 @@
 
 namespace fa {
 
-template <class S>
+template <class S, bool kCausal>
 __device__ __forceinline__ void produce_own(const BackwardWork& work, BackwardShared<S> shared,
                                             Watch watch) {
   Ring<S::kOwnBuffers> ring;
   for (int i = 0; i < 2; i++) tma_prefetch_map(&work.own[i]), tma_prefetch_map(&work.gradients[i]);
-  for (int t = blockIdx.x; t < work.tiles; t += gridDim.x, ring.advance()) {
-    const Tile tile = Tile::of<S>(work, t);
+  for (auto p = Queue<kCausal>::first(); p.exists(work.order);
+       p.advance(work.order), ring.advance()) {
+    const Tile tile = Tile::of<S, kCausal, S::kSide == Side::kKeys>(work, p);
 #pragma unroll
     for (int w = 0; w < S::kConsumers; w++) {
       const uint32_t full = shared.own_full(ring.at, w);
@@ -69,8 +70,8 @@ __device__ __forceinline__ void produce_queries_steps(const BackwardWork& work,
   };
   tma_prefetch_map(&work.passing[kWhich]);
   tma_prefetch_map(&work.out);
-  for (int t = blockIdx.x; t < work.tiles; t += gridDim.x) {
-    const Tile tile = Tile::of<S>(work, t);
+  for (auto p = Queue<kCausal>::first(); p.exists(work.order); p.advance(work.order)) {
+    const Tile tile = Tile::of<S, kCausal, S::kSide == Side::kKeys>(work, p);
     for (int o = 0; o < S::kOutSteps; o++, ring.advance()) {
       const int consumer = 2 * o + kWhich;
       next(consumer < S::kConsumers ? S::kOwnBytes : 0);
@@ -95,8 +96,8 @@ __device__ __forceinline__ void produce_keys_steps(const BackwardWork& work,
   Ring<S::kStages> ring;
   tma_prefetch_map(&work.passing[kWhich]);
   const int per_key = static_cast<int>(work.heads_per_key.d);
-  for (int t = blockIdx.x; t < work.tiles; t += gridDim.x) {
-    const Tile tile = Tile::of<S>(work, t);
+  for (auto p = Queue<kCausal>::first(); p.exists(work.order); p.advance(work.order)) {
+    const Tile tile = Tile::of<S, kCausal, S::kSide == Side::kKeys>(work, p);
     const Steps<S, kCausal> steps = Steps<S, kCausal>::of(work, tile);
     for (int h = 0; h < per_key; h++) {
       const int head = tile.head * per_key + h;

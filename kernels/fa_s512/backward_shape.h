@@ -132,7 +132,7 @@ struct BackwardWork {
   Divisor heads;  // of the rows owned
   Divisor heads_per_key;
   Divisor tiles_per_head;
-  int tiles;
+  Order order;
   float scale;
   unsigned* report;
 };

@@ -123,8 +123,10 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
   begin_scores(true);
 
 #pragma unroll 1
-  for (int t = blockIdx.x; t < work.tiles; t += gridDim.x) {
-    const Tile tile = Tile::of<S>(work, t);
+  for (auto place = Queue<kCausal>::first(); place.exists(work.order);) {
+    const Tile tile = Tile::of<S, kCausal, false>(work, place);
+    place.advance(work.order);
+    const bool another = place.exists(work.order);
     const int first_row =
         tile.row + static_cast<int>(consumer) * kRowsPerWarpgroup;  // of this warpgroup
     const int row =
@@ -146,7 +148,7 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
     release(shared.key_empty(keys.at));
     keys.advance();
     if (kPassesOver && first_row >= work.queries) {
-      pass_over(step, t + static_cast<int>(gridDim.x) < work.tiles);
+      pass_over(step, another);
       continue;
     }
     if constexpr (S::kReleaseStoredEarly) release_stored();
@@ -204,7 +206,7 @@ __device__ __forceinline__ void consume(const Work& work, Shared<S> shared, Watc
 
     const unsigned own_query = query.at;
     query.advance();
-    begin_scores(t + static_cast<int>(gridDim.x) < work.tiles);
+    begin_scores(another);
 
     wgmma_wait<1>();
     pin(out);

@@ -35,10 +35,11 @@ void run_hopper(const Tensor& q, const Tensor& k, const Tensor& v, Tensor& out, 
   work.heads = fa::Divisor::of(static_cast<uint32_t>(q.size(1)));
   work.heads_per_key = fa::Divisor::of(static_cast<uint32_t>(q.size(1) / k.size(1)));
   work.tiles_per_head = fa::Divisor::of(static_cast<uint32_t>(tiles_per_head));
-  work.tiles = static_cast<int>(tiles);
+  work.order = fa::Order::of(q.size(0) * q.size(1), tiles_per_head, k.size(2) * k.size(3) * 4,
+                             processors, is_causal);
   work.scale = static_cast<float>(scale);
   work.report = report.words();
-  const int64_t blocks = tiles < processors ? tiles : processors;
+  const int64_t blocks = work.order.count < processors ? work.order.count : processors;
   if (q.dtype() == kiln::Dtype::bf16)
     fa::forward_bf16(work, plan, blocks, kiln::stream(q));
   else

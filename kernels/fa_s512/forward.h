@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(S::kThreads, 1)
   if (warpgroup == 0) {
     give_registers_back<S::kProducerRegisters>();
     if (threadIdx.x % 32 == 0) {
-      if (warp == 0) produce_queries<S>(work, shared, watch);
+      if (warp == 0) produce_queries<S, kCausal>(work, shared, watch);
       if (warp == 1) produce_keys_or_values<S, kCausal, true>(work, shared, watch);
       if (warp == 2) produce_keys_or_values<S, kCausal, false>(work, shared, watch);
     }

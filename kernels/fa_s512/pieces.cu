@@ -182,6 +182,29 @@ __global__ void __launch_bounds__(128) way_out_kernel(const __grid_constant__ Pi
 #endif
 }
 
+struct OrderWork {
+  Divisor tiles_per_head, heads;
+  Order order;
+  int tiles;
+  int* result;
+};
+struct OneRow {
+  static constexpr int kBlockM = 1;
+};
+
+// How often each tile is taken, then the steps of each block: one for a head's first tile and one
+// more for each after it.
+__global__ void order_kernel(const __grid_constant__ OrderWork work) {
+  int steps = 0;
+  for (auto place = Queue<true>::first(); place.exists(work.order); place.advance(work.order)) {
+    const Tile tile = Tile::of<OneRow, true, false>(work, place);
+    const int head = tile.batch * static_cast<int>(work.heads.d) + tile.head;
+    atomicAdd(&work.result[head * static_cast<int>(work.tiles_per_head.d) + tile.row], 1);
+    steps += 1 + tile.row;
+  }
+  work.result[work.tiles + blockIdx.x] = steps;
+}
+
 constexpr int kPieceSharedBytes = 2048 + 2 * 128 * 128 * 2;
 
 template <class Kernel>
@@ -271,8 +294,29 @@ Tensor piece_way_out(const Tensor& accumulators, const Tensor& like, int64_t row
   return out;
 }
 
+Tensor piece_order(const Tensor& like, int64_t batch, int64_t heads, int64_t tiles_per_head,
+                   int64_t bytes_per_head, int64_t blocks) {
+  const int64_t tiles = batch * heads * tiles_per_head;
+  Tensor result = kiln::zeros({tiles + blocks}, kiln::Dtype::i32, like.device());
+  OrderWork work{};
+  work.tiles_per_head = Divisor::of(static_cast<uint32_t>(tiles_per_head));
+  work.heads = Divisor::of(static_cast<uint32_t>(heads));
+  work.order =
+      Order::of(batch * heads, tiles_per_head, bytes_per_head, static_cast<int>(blocks), true);
+  work.tiles = static_cast<int>(tiles);
+  work.result = static_cast<int*>(result.raw());
+  kiln::Launch how;
+  how.grid = work.order.count < blocks ? work.order.count : blocks;
+  how.block = 1;
+  how.stream = kiln::stream(like);
+  kiln::launch(order_kernel, how, work);
+  return result;
+}
+
 }  // namespace
 
+KILN_OP(piece_order, "like, batch, heads, tiles_per_head, bytes_per_head, blocks")
+    .doc("Test: how often each tile is taken under a causal mask, then each block's steps.");
 KILN_OP(piece_copy, "x, row, rows").doc("Test: a tile by TMA into shared memory and out again.");
 KILN_OP(piece_scores, "q, k").doc("Test: Q K^T of one tile.");
 KILN_OP(piece_values, "weights, v").doc("Test: P V of one tile.");

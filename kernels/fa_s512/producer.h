@@ -9,13 +9,14 @@
 
 namespace fa {
 
-template <class S>
+template <class S, bool kCausal>
 __device__ __forceinline__ void produce_queries(const Work& work, Shared<S> shared, Watch watch) {
   Ring<S::kQueryBuffers> ring;
   tma_prefetch_map(&work.query);
   tma_prefetch_map(&work.out);
-  for (int t = blockIdx.x; t < work.tiles; t += gridDim.x, ring.advance()) {
-    const Tile tile = Tile::of<S>(work, t);
+  for (auto p = Queue<kCausal>::first(); p.exists(work.order);
+       p.advance(work.order), ring.advance()) {
+    const Tile tile = Tile::of<S, kCausal, false>(work, p);
 #pragma unroll
     for (int w = 0; w < S::kConsumers; w++) {
       mbarrier_wait(shared.query_empty(ring.at, w), ring.parity ^ 1, watch, kQueryEmpty);
@@ -34,8 +35,8 @@ __device__ __forceinline__ void produce_keys_or_values(const Work& work, Shared<
   Ring<S::kStages> ring;
   const CUtensorMap* map = kKeys ? &work.key : &work.value;
   tma_prefetch_map(map);
-  for (int t = blockIdx.x; t < work.tiles; t += gridDim.x) {
-    const Tile tile = Tile::of<S>(work, t);
+  for (auto p = Queue<kCausal>::first(); p.exists(work.order); p.advance(work.order)) {
+    const Tile tile = Tile::of<S, kCausal, false>(work, p);
     const int head = static_cast<int>(work.heads_per_key.quotient(tile.head));
     for (int j = tile.steps<S, kCausal>(work) - 1; j >= 0; j--, ring.advance()) {
       const uint32_t full = kKeys ? shared.key_full(ring.at) : shared.value_full(ring.at);

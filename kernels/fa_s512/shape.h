@@ -148,6 +148,45 @@ struct Shared {
   }
 };
 
+// In which order do the blocks take the tiles?
+//
+// Without a mask one head after the other: neighbouring blocks share a head, so its K and V are in
+// L2. The rows are rotated by the head, or a block whose stride is a multiple of tiles_per_head
+// would get the same rows of every head, and the last tile of a head may have less to do.
+//
+// With a causal mask tile m of a head has m + 1 parts of work. A block takes pairs, tile m of one
+// head and the last but m of the next, so that all pairs are alike, long and short tiles run side
+// by side, and the heads at work are few. Where the pairs do not go round evenly (few tiles), the
+// longest tiles of all heads go first, in groups of heads whose tensors stay in L2; every other
+// round of blocks goes backwards, so that no block gets the longer tile of each round.
+struct Order {
+  int count;  // of tiles, or of pairs
+  bool pairs;
+  int whole;                             // pairs of two tiles; of an odd number of heads the last
+                                         // has pairs of one
+  Divisor per_group, in_group, in_last;  // tiles of a group; heads of a group, and of the last one
+  int groups;
+
+  static Order of(int64_t heads, int64_t tiles_per_head, int64_t bytes_per_head, int processors,
+                  bool causal) {
+    constexpr int64_t kBytesInCache = 48 << 20;
+    const int64_t tiles = heads * tiles_per_head, pairs = (heads + 1) / 2 * tiles_per_head;
+    const int64_t rounds = (pairs + processors - 1) / processors;
+    // Longest first leaves up to a fifth of the time to one block.
+    const bool by_pairs = causal && 5 * rounds * processors <= 6 * pairs;
+    const int64_t most = kBytesInCache / bytes_per_head;
+    const int64_t group = most < 1 ? 1 : most < heads ? most : heads;
+    const int64_t groups = (heads + group - 1) / group;
+    return {static_cast<int>(by_pairs ? pairs : tiles),
+            by_pairs,
+            static_cast<int>(heads / 2 * tiles_per_head),
+            Divisor::of(static_cast<uint32_t>(group * tiles_per_head)),
+            Divisor::of(static_cast<uint32_t>(group)),
+            Divisor::of(static_cast<uint32_t>(heads - (groups - 1) * group)),
+            static_cast<int>(groups)};
+  }
+};
+
 // What a launch works on. Passed as one __grid_constant__, since TMA wants the maps in memory.
 struct Work {
   CUtensorMap query, key, value, out;
@@ -155,22 +194,66 @@ struct Work {
   int queries, keys;
   Divisor heads, heads_per_key;  // heads of Q; how many of them share a head of K and V
   Divisor tiles_per_head;
-  int tiles;
+  Order order;
   float scale;
   unsigned* report;  // of a wait that timed out, under FA_DEBUG_TIMEOUT
+};
+
+// The places of one block in that order, one after the other.
+template <bool kCausal>
+struct Queue {
+  int index, round;
+  bool second;  // of a pair
+
+  static __device__ __forceinline__ Queue first() {
+    return {static_cast<int>(blockIdx.x), 0, false};
+  }
+  __device__ __forceinline__ bool exists(const Order& order) const { return index < order.count; }
+  __device__ __forceinline__ void advance(const Order& order) {
+    const int blocks = static_cast<int>(gridDim.x);
+    if constexpr (!kCausal) {
+      index += blocks;
+    } else if (order.pairs) {
+      second = !second && index < order.whole;
+      if (!second) index += blocks;
+    } else {
+      index = 2 * (round + blocks) - 1 - index;
+      round += blocks;
+    }
+  }
 };
 
 // One tile of the output: kBlockM rows of one head.
 struct Tile {
   int row, head, batch;
 
-  // Neighbouring blocks share a head, so its K and V are in L2. A block whose stride is a multiple
-  // of tiles_per_head would get the same rows of every head, all long or all short when causal:
-  // hence the rotation by the head.
-  template <class S, class W>
-  static __device__ __forceinline__ Tile of(const W& work, int tile) {
-    const uint32_t head_of_all = work.tiles_per_head.quotient(tile), rotated = tile + head_of_all;
-    const uint32_t m = rotated - work.tiles_per_head.quotient(rotated) * work.tiles_per_head.d;
+  // kFirstIsLongest: whether, under a causal mask, a head's first tile is its longest.
+  template <class S, bool kCausal, bool kFirstIsLongest, class W>
+  static __device__ __forceinline__ Tile of(const W& work, const Queue<kCausal>& place) {
+    const Order& order = work.order;
+    const uint32_t tiles_per_head = work.tiles_per_head.d;
+    uint32_t m, head_of_all;  // m: from the shortest on
+    if (kCausal && !order.pairs) {
+      const uint32_t group = order.per_group.quotient(place.index);
+      const uint32_t in_group = place.index - group * order.per_group.d;
+      const bool last = static_cast<int>(group) + 1 == order.groups;
+      const Divisor heads{last ? order.in_last.d : order.in_group.d,
+                          last ? order.in_last.magic : order.in_group.magic,
+                          last ? order.in_last.shift : order.in_group.shift};
+      const uint32_t from_longest = heads.quotient(in_group);
+      head_of_all = group * order.in_group.d + in_group - from_longest * heads.d;
+      m = tiles_per_head - 1 - from_longest;
+    } else if (kCausal) {
+      const uint32_t two_heads = work.tiles_per_head.quotient(place.index);
+      m = place.index - two_heads * tiles_per_head;
+      head_of_all = 2 * two_heads + place.second;
+      if (place.second) m = tiles_per_head - 1 - m;
+    } else {
+      head_of_all = work.tiles_per_head.quotient(place.index);
+      const uint32_t rotated = place.index + head_of_all;
+      m = rotated - work.tiles_per_head.quotient(rotated) * tiles_per_head;
+    }
+    if (kCausal && kFirstIsLongest) m = tiles_per_head - 1 - m;
     const uint32_t batch = work.heads.quotient(head_of_all);
     return {static_cast<int>(m * S::kBlockM), static_cast<int>(head_of_all - batch * work.heads.d),
             static_cast<int>(batch)};

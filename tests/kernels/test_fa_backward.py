@@ -79,6 +79,12 @@ def test_heads_of_q_share_those_of_k(fa, causal):
     verify(fa, *tensors(2, 4, 130, 64, h_kv=2), causal)
 
 
+@pytest.mark.parametrize("d", [64, 128])
+def test_few_tiles_of_different_lengths(fa, d):
+    """More tiles than blocks, less than two each: the longest go first."""
+    verify(fa, *tensors(1, 3, 400, d), True)
+
+
 def test_many_tiles_a_block(fa):
     """More tiles than multiprocessors: buffers and barriers go round."""
     verify(fa, *tensors(3, 24, 260, 64), True)

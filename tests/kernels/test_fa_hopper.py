@@ -66,3 +66,44 @@ def test_many_rows_take_the_taller_tiles(fa):
     right, right_lse = attention(q, k, v, False)
     check("attention", out, right, allowed_error(q, k, v, False, right))
     check("LSE", lse, right_lse, 1e-4)
+
+
+@pytest.mark.parametrize(
+    "batch, heads, tiles, blocks",
+    [(1, 16, 32, 132), (3, 7, 5, 20), (3, 7, 5, 7), (2, 1, 1, 4), (1, 5, 128, 6), (1, 1, 9, 2)],
+)
+@pytest.mark.parametrize("megabytes_per_head", [1, 15, 100])
+def test_each_tile_is_taken_once(fa, batch, heads, tiles, blocks, megabytes_per_head):
+    """In pairs and longest first; heads in one group, in several of which the last is smaller, one
+    by one."""
+    found = fa.piece_order(torch.zeros(1), batch, heads, tiles, megabytes_per_head << 20, blocks)
+    assert found[: batch * heads * tiles].eq(1).all()
+    assert found[batch * heads * tiles :].sum() == batch * heads * tiles * (tiles + 1) // 2
+
+
+@pytest.mark.parametrize(
+    "heads, tiles, most",
+    [
+        (512, 4, 1.04),
+        (128, 16, 1.04),
+        (64, 32, 1.04),
+        (16, 128, 1.04),
+        (17, 128, 1.10),
+        (64, 4, 1.04),
+        (36, 6, 1.06),
+        (100, 5, 1.2),
+    ],
+)
+def test_no_block_has_much_more_than_its_part(fa, heads, tiles, most):
+    """Steps under a causal mask, which are the time of a kernel that the tensor cores limit."""
+    found = fa.piece_order(torch.zeros(1), 1, heads, tiles, 1 << 20, 132)[heads * tiles :]
+    assert found.max() <= most * found.float().mean()
+
+
+@pytest.mark.parametrize("d", [64, 128])
+def test_few_tiles_of_different_lengths(fa, d):
+    """More tiles than blocks, less than two each: the longest go first."""
+    q, k, v = (torch.randn(1, 3, 500, d).bfloat16() for _ in range(3))
+    out, _ = fa.forward(q, k, v, True)
+    right, _ = attention(q, k, v, True)
+    check("attention", out, right, allowed_error(q, k, v, True, right))
