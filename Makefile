@@ -34,7 +34,7 @@ help:
 	@echo "make test-shipped         the units and commands as they ship: every level of CPU, all optimised"
 	@echo "make test-staleness       5,000 random edits against a clean nvcc build; STALENESS='--count 500'"
 	@echo "make test-storm           20 processes that edit, build, load, clear and get killed for ten minutes"
-	@echo "make test-torch-versions  one library in the oldest, the default and the newest torch"
+	@echo "make test-torch-versions  every way to use kiln in each torch from 2.7 on; 5 GB each, one at a time"
 	@echo "make test-tsan            the units of engine, build and measure under TSan"
 	@echo
 	@echo "Tests with other versions and machines"
