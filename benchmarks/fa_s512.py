@@ -387,8 +387,8 @@ def training_table(
         p = r.backward_kernels
         say(
             f"| {r.case} | {p.us:.1f} | {case.backward_tflops(p.us):.0f} | "
-            f"{p.cudnn_us:.1f} | {case.backward_tflops(p.cudnn_us):.0f} | {p.ratio_to_cudnn:.3f} | {p.low:.3f} to {p.high:.3f} | "
-            f"{p.ratio_to_flash:.2f} |"
+            f"{p.cudnn_us:.1f} | {case.backward_tflops(p.cudnn_us):.0f} | "
+            f"{p.ratio_to_cudnn:.3f} | {p.low:.3f} to {p.high:.3f} | {p.ratio_to_flash:.2f} |"
         )
     return rows
 
