@@ -150,18 +150,21 @@ struct Shared {
 
 // In which order do the blocks take the tiles?
 //
-// Without a mask one head after the other: neighbouring blocks share a head, so its K and V are in
+// Rotated: one head after the other, so that neighbouring blocks share a head, whose K and V are in
 // L2. The rows are rotated by the head, or a block whose stride is a multiple of tiles_per_head
 // would get the same rows of every head, and the last tile of a head may have less to do.
 //
-// With a causal mask tile m of a head has m + 1 parts of work. A block takes pairs, tile m of one
-// head and the last but m of the next, so that all pairs are alike, long and short tiles run side
-// by side, and the heads at work are few. Where the pairs do not go round evenly (few tiles), the
-// longest tiles of all heads go first, in groups of heads whose tensors stay in L2; every other
-// round of blocks goes backwards, so that no block gets the longer tile of each round.
+// With a causal mask tile m of a head has m + 1 parts of work, which the rotation shares out well
+// over many short heads only. Pairs: a block takes tile m of one head and the last but m of the
+// next, so that all pairs are alike, and long and short tiles run side by side. Longest first,
+// where the pairs do not go round evenly (few tiles): those of all heads, in groups of heads whose
+// tensors stay in L2; every other round of blocks goes backwards, so that no block gets the longer
+// tile of each round.
+enum class Sharing : int { kRotated, kPairs, kLongestFirst };
+
 struct Order {
   int count;  // of tiles, or of pairs
-  bool pairs;
+  Sharing sharing;
   int whole;                             // pairs of two tiles; of an odd number of heads the last
                                          // has pairs of one
   Divisor per_group, in_group, in_last;  // tiles of a group; heads of a group, and of the last one
@@ -172,13 +175,17 @@ struct Order {
     constexpr int64_t kBytesInCache = 48 << 20;
     const int64_t tiles = heads * tiles_per_head, pairs = (heads + 1) / 2 * tiles_per_head;
     const int64_t rounds = (pairs + processors - 1) / processors;
+    const bool many_short_heads = tiles_per_head <= 8 && tiles >= 8 * processors;
     // Longest first leaves up to a fifth of the time to one block.
-    const bool by_pairs = causal && 5 * rounds * processors <= 6 * pairs;
+    const bool even_pairs = 5 * rounds * processors <= 6 * pairs;
+    const Sharing sharing = !causal || many_short_heads ? Sharing::kRotated
+                            : even_pairs                ? Sharing::kPairs
+                                                        : Sharing::kLongestFirst;
     const int64_t most = kBytesInCache / bytes_per_head;
     const int64_t group = most < 1 ? 1 : most < heads ? most : heads;
     const int64_t groups = (heads + group - 1) / group;
-    return {static_cast<int>(by_pairs ? pairs : tiles),
-            by_pairs,
+    return {static_cast<int>(sharing == Sharing::kPairs ? pairs : tiles),
+            sharing,
             static_cast<int>(heads / 2 * tiles_per_head),
             Divisor::of(static_cast<uint32_t>(group * tiles_per_head)),
             Divisor::of(static_cast<uint32_t>(group)),
@@ -211,9 +218,9 @@ struct Queue {
   __device__ __forceinline__ bool exists(const Order& order) const { return index < order.count; }
   __device__ __forceinline__ void advance(const Order& order) {
     const int blocks = static_cast<int>(gridDim.x);
-    if constexpr (!kCausal) {
+    if (!kCausal || order.sharing == Sharing::kRotated) {
       index += blocks;
-    } else if (order.pairs) {
+    } else if (order.sharing == Sharing::kPairs) {
       second = !second && index < order.whole;
       if (!second) index += blocks;
     } else {
@@ -233,7 +240,7 @@ struct Tile {
     const Order& order = work.order;
     const uint32_t tiles_per_head = work.tiles_per_head.d;
     uint32_t m, head_of_all;  // m: from the shortest on
-    if (kCausal && !order.pairs) {
+    if (kCausal && order.sharing == Sharing::kLongestFirst) {
       const uint32_t group = order.per_group.quotient(place.index);
       const uint32_t in_group = place.index - group * order.per_group.d;
       const bool last = static_cast<int>(group) + 1 == order.groups;
@@ -243,7 +250,7 @@ struct Tile {
       const uint32_t from_longest = heads.quotient(in_group);
       head_of_all = group * order.in_group.d + in_group - from_longest * heads.d;
       m = tiles_per_head - 1 - from_longest;
-    } else if (kCausal) {
+    } else if (kCausal && order.sharing == Sharing::kPairs) {
       const uint32_t two_heads = work.tiles_per_head.quotient(place.index);
       m = place.index - two_heads * tiles_per_head;
       head_of_all = 2 * two_heads + place.second;
@@ -253,7 +260,8 @@ struct Tile {
       const uint32_t rotated = place.index + head_of_all;
       m = rotated - work.tiles_per_head.quotient(rotated) * tiles_per_head;
     }
-    if (kCausal && kFirstIsLongest) m = tiles_per_head - 1 - m;
+    if (kCausal && kFirstIsLongest && order.sharing != Sharing::kRotated)
+      m = tiles_per_head - 1 - m;
     const uint32_t batch = work.heads.quotient(head_of_all);
     return {static_cast<int>(m * S::kBlockM), static_cast<int>(head_of_all - batch * work.heads.d),
             static_cast<int>(batch)};

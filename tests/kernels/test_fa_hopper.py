@@ -70,11 +70,20 @@ def test_many_rows_take_the_taller_tiles(fa):
 
 @pytest.mark.parametrize(
     "batch, heads, tiles, blocks",
-    [(1, 16, 32, 132), (3, 7, 5, 20), (3, 7, 5, 7), (2, 1, 1, 4), (1, 5, 128, 6), (1, 1, 9, 2)],
+    [
+        (1, 16, 32, 132),
+        (3, 7, 5, 20),
+        (3, 7, 5, 7),
+        (3, 7, 5, 6),
+        (2, 1, 1, 4),
+        (4, 8, 3, 5),
+        (1, 5, 128, 6),
+        (1, 1, 9, 2),
+    ],
 )
 @pytest.mark.parametrize("megabytes_per_head", [1, 15, 100])
 def test_each_tile_is_taken_once(fa, batch, heads, tiles, blocks, megabytes_per_head):
-    """In pairs and longest first; heads in one group, in several of which the last is smaller, one
+    """In each of the three ways; heads in one group, in several of which the last is smaller, one
     by one."""
     found = fa.piece_order(torch.zeros(1), batch, heads, tiles, megabytes_per_head << 20, blocks)
     assert found[: batch * heads * tiles].eq(1).all()
