@@ -297,8 +297,14 @@ bool is_hidden_from_host(std::string_view text, const std::vector<Item>& items, 
   const size_t brace = item.body_begin - 1;
   const size_t begin = text.rfind('\n', brace) + 1;  // 0 where there is none
   const size_t end = std::min(text.find('\n', brace), text.size());
-  for (const Item& other : items)
+  for (const Item& other : items) {
+    // `#line 7` or `# 7`: the compiler counts otherwise.
+    std::string_view words = text.substr(other.begin, other.end - other.begin);
+    if (words.starts_with('#') &&
+        (directive_name(words) == "line" || directive_name(words).empty()))
+      return false;
     if (other.begin != item.begin && other.begin < end && other.end > begin) return false;
+  }
   return around.hidden_bodies->contains(lines_in(text.substr(0, brace)) + 1);
 }
 

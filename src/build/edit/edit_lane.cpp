@@ -58,6 +58,18 @@ void add_defines(Macros& macros, const Work& work, const Source& source) {
   }
 }
 
+// A flag with which the host's object tells lines: to a sanitizer's or a profiler's reports.
+std::string line_telling_flag(const Work& work, const Source& source) {
+  for (const Step& step : work.graph.steps) {
+    if (step.source != source.file.string()) continue;
+    for (const Command& command : step.commands)
+      for (const std::string& word : texts(command))
+        for (const char* sign : {"-fsanitize", "-fprofile", "-ftest-coverage", "--coverage", "-pg"})
+          if (word.starts_with(sign)) return word;
+  }
+  return "";
+}
+
 // Of the source with its present text. An error where a macro may tell the time of the edit.
 Result<Surroundings> surroundings_of(const Work& work, const Source& source,
                                      const std::string& text) {
@@ -65,6 +77,7 @@ Result<Surroundings> surroundings_of(const Work& work, const Source& source,
   if (!headers) return Error{Fault::Work, "", "the source's includes are not known", ""};
   (*headers)[source.file.string()] = text;
   Surroundings around;
+  around.line_teller = line_telling_flag(work, source);
   for (const auto& [name, content] : *headers) {
     if (content.find("__TIMESTAMP__") != std::string::npos)
       return Error{Fault::Work, "", name + " has __TIMESTAMP__, which every edit changes", ""};

@@ -34,13 +34,12 @@ bool is_known_value(std::string_view word) {
   if (kValues.contains(word)) return true;
   for (std::string_view family : {"FLT_", "DBL_", "M_"})
     if (word.starts_with(family)) return true;
-  constexpr std::string_view kTypes[] = {"INT",   "UINT", "LONG",  "ULONG", "LLONG", "ULLONG",
-                                         "SHRT",  "CHAR", "USHRT", "SCHAR", "UCHAR", "INT8",
-                                         "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32",
-                                         "UINT64", "SIZE"};
+  constexpr std::string_view kTypes[] = {
+      "INT",   "UINT", "LONG",  "ULONG", "LLONG", "ULLONG", "SHRT",   "CHAR",   "USHRT",  "SCHAR",
+      "UCHAR", "INT8", "INT16", "INT32", "INT64", "UINT8",  "UINT16", "UINT32", "UINT64", "SIZE"};
   return std::any_of(std::begin(kTypes), std::end(kTypes), [&](std::string_view type) {
-    return word.starts_with(type) && (word.substr(type.size()) == "_MAX" ||
-                                      word.substr(type.size()) == "_MIN");
+    return word.starts_with(type) &&
+           (word.substr(type.size()) == "_MAX" || word.substr(type.size()) == "_MIN");
   });
 }
 
@@ -95,7 +94,8 @@ std::string why_replacement_reaches_out(std::string_view text) {
     const size_t at = std::string_view("([{)]}").find(token.text[0]);
     if (at == std::string_view::npos) continue;
     if (at < 3) open.push_back(token.text[0]);
-    if (at >= 3 && (open.empty() || open.back() != "([{"[at - 3])) return "half of a pair of brackets";
+    if (at >= 3 && (open.empty() || open.back() != "([{"[at - 3]))
+      return "half of a pair of brackets";
     if (at >= 3) open.pop_back();
   }
   if (!open.empty()) return "half of a pair of brackets";
@@ -132,7 +132,8 @@ void Macros::add(std::string_view whole) {
       if (directive_name(word) != "define") continue;
       std::string joined = text::replace_all(word, "\\\r\n", " ");
       joined = text::replace_all(joined, "\\\n", " ");
-      std::string_view rest = text::trim(std::string_view(joined).substr(joined.find("define") + 6));
+      std::string_view rest =
+          text::trim(std::string_view(joined).substr(joined.find("define") + 6));
       const size_t end =
           static_cast<size_t>(std::find_if_not(rest.begin(), rest.end(), is_word) - rest.begin());
       std::string_view replacement = rest.substr(end);
@@ -141,9 +142,10 @@ void Macros::add(std::string_view whole) {
       continue;
     }
     // `int BLOCK = 4;`, `template <int BLOCK>`: a type before it and no word behind it.
-    static const std::set<std::string_view> kNoTypes = {"return", "throw", "else", "case", "goto",
-                                                        "do",     "new",   "delete", "sizeof"};
-    if (!has_no_small_letters(word) || !is_name(word) || i == 0 || i + 1 >= tokens->size()) continue;
+    static const std::set<std::string_view> kNoTypes = {
+        "return", "throw", "else", "case", "goto", "do", "new", "delete", "sizeof"};
+    if (!has_no_small_letters(word) || !is_name(word) || i == 0 || i + 1 >= tokens->size())
+      continue;
     std::string_view before = (*tokens)[i - 1].text, behind = (*tokens)[i + 1].text;
     if (is_name(before) && !kNoTypes.contains(before) &&
         std::string_view("=;,>)[{").find(behind[0]) != std::string_view::npos)

@@ -238,6 +238,13 @@ TEST(DeviceCode, ABodyMustBeOneThatTheCompilerHidFromTheHost) {
       "");
 }
 
+TEST(DeviceCode, LinesThatTheSourceCountsItselfTellNothing) {
+  const std::string before = "#line 1\n__device__ int A::f(int x) { return x + 1; }\n";
+  Surroundings around;
+  around.hidden_bodies = std::set<size_t>{2};
+  EXPECT_NE(why_host_changes(before, text::replace_all(before, "+ 1", "+ 2"), around), "");
+}
+
 TEST(DeviceCode, BracesInFrontOfABodyAreNotTakenForIt) {
   for (const char* text : {"__device__ A::A() : x{1}, y(2) { z = 3; }\n",
                            "template <class T> __device__ void f(T x) requires requires { x + 1; } "
