@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from .demangle import demangled
 from .errors import LoadError, split_error
 
 ABI_VERSION = 1
@@ -174,7 +176,16 @@ def _open(path: Path) -> ctypes.CDLL:
         fix = ""
         if "wrong ELF class" in str(error) or "invalid ELF header" in str(error):
             fix = "build it on this machine: the file is for another CPU, or is not a library"
-        raise LoadError(f"cannot load {path}", str(error), fix) from None
+        raise LoadError(f"cannot load {path}", *_undefined(str(error), fix)) from None
+
+
+def _undefined(why: str, fix: str) -> tuple[str, str]:
+    """An undefined symbol as the source has it, and what to do, as the command says it."""
+    found = re.search(r"undefined symbol: (\S+)", why)
+    if not found:
+        return why, fix
+    why = why.replace(found.group(1), demangled(found.group(1)))
+    return why, "add what defines it to the build: every source (a project), or --ldflag=-lNAME"
 
 
 def _record(op: _OpInfo) -> OpRecord:

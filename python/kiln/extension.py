@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ._torch import torch_module
+from .demangle import demangled
 from .errors import LoadError
 from .modules import name_engine
 
@@ -134,27 +135,3 @@ def load_error(path: Path, told: str, headers: str) -> LoadError:
         why,
         "name every source and library, or build it with kiln build --compat=never",
     )
-
-
-def demangled(symbol: str) -> str:
-    """A C++ name as people write it; as it is where this machine has no libstdc++."""
-    try:
-        demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
-    except (OSError, AttributeError):
-        return symbol
-    demangle.restype = ctypes.c_void_p
-    demangle.argtypes = [
-        ctypes.c_char_p,
-        ctypes.c_char_p,
-        ctypes.c_void_p,
-        ctypes.POINTER(ctypes.c_int),
-    ]
-    status = ctypes.c_int(-1)
-    text = demangle(symbol.encode(), None, None, ctypes.byref(status))
-    if status.value != 0 or not text:
-        return symbol
-    shown = ctypes.string_at(text).decode(errors="replace")
-    free = ctypes.CDLL(None).free
-    free.argtypes = [ctypes.c_void_p]
-    free(text)
-    return shown

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/library.h"
 
+#include <cxxabi.h>
 #include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -103,6 +105,21 @@ Status check_elf(const std::filesystem::path& path) {
 constexpr size_t kTableBytesWanted =
     offsetof(KilnLibrary, synchronize) + sizeof(KilnLibrary::synchronize);
 
+// dlopen's "undefined symbol: _Z6helperPf" as the source has it: "helper(float*)".
+std::string with_source_names(std::string why) {
+  constexpr std::string_view kSign = "undefined symbol: ";
+  const size_t at = why.find(kSign);
+  if (at == std::string::npos) return why;
+  const size_t begin = at + kSign.size();
+  const size_t end = std::min(why.find_first_of(" ,\t\n", begin), why.size());
+  int status = 0;
+  char* name =
+      abi::__cxa_demangle(why.substr(begin, end - begin).c_str(), nullptr, nullptr, &status);
+  if (status == 0 && name) why.replace(begin, end - begin, name);
+  std::free(name);
+  return why;
+}
+
 }  // namespace
 
 Result<OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
@@ -112,7 +129,7 @@ Result<OpLibrary> OpLibrary::open(const std::filesystem::path& path) {
   if (!library) {
     const bool undefined = library.error().why.find("undefined symbol") != std::string::npos;
     return cannot_load(
-        path, Fault::Environment, library.error().why,
+        path, Fault::Environment, with_source_names(library.error().why),
         undefined ? "add what defines it to the build: every source (a project), or --ldflag=-lNAME"
                   : "list the libraries it needs: ldd " + path.string());
   }

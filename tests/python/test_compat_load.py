@@ -11,7 +11,8 @@ from pathlib import Path
 import kiln
 import pytest
 import torch
-from kiln.extension import demangled, load_error
+from kiln.demangle import demangled
+from kiln.extension import load_error
 
 pytestmark = pytest.mark.one_in(2)
 
