@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "project/arch.h"
 
 namespace kiln::project {
 
@@ -93,9 +94,17 @@ Result<std::vector<std::string>> defines_of(const Place& place, std::string_view
 }
 
 Result<std::string> arch_of(const Place& place, std::string_view key, const toml::node& node) {
-  if (!node.is_array()) return string_of(place, key, node);
-  TRY(std::vector<std::string> list, strings_of(place, key, node));
-  return text::join(list, ";");
+  std::string text;
+  if (node.is_array()) {
+    TRY(std::vector<std::string> list, strings_of(place, key, node));
+    text = text::join(list, ";");
+  } else {
+    TRY(text, string_of(place, key, node));
+  }
+  if (text.empty() || text == "native") return text;
+  if (auto list = parse_arch_list(text); !list)
+    return place.error(node.source(), list.error().what, list.error().why, "write arch = \"9.0\"");
+  return text;
 }
 
 Json to_json(const toml::node& node) {
