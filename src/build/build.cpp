@@ -22,6 +22,7 @@
 #include "build/run/work.h"
 #include "sys/clock.h"
 #include "sys/lock.h"
+#include "sys/machine.h"
 
 namespace kiln::build {
 
@@ -201,6 +202,16 @@ Result<fs::path> linked_by_either_lane(Work& work) {
   return full_lane(work);
 }
 
+// As torch's own extensions do it: a C program may mean something else in C++.
+void tell_of_c_sources(const Work& work) {
+  for (const Source& source : work.plan.sources)
+    if (text::lower(source.file.extension().string()) == ".c")
+      work.note(
+          fmt::format("note: {} is compiled as C++, as torch compiles it; to keep it C, "
+                      "compile it with your C compiler and pass the object: --ldflag FILE.o",
+                      source.shown));
+}
+
 Result<Outcome> rebuild(Work& work) {
   sys::InterruptScope no_half_files;
   CHECK_OK(work.world.files.make_directories(work.plan.build_dir));
@@ -213,6 +224,8 @@ Result<Outcome> rebuild(Work& work) {
   if (!work.facts.cuda_flags.relocatable.empty())
     return no_relocatable_code(work.facts.cuda_flags.relocatable);
   if (work.facts.path_matters) work.key = key_with_path(work);
+  // Without a limit a runaway template takes the memory of everybody else.
+  if (!work.plan.memory_bytes) work.plan.memory_bytes = sys::whole_memory_bytes(work.world.files);
   work.graph = make_graph(work.plan, work.facts);
   if (work.plan.fresh) CHECK_OK(work.world.files.remove(work.in_obj("")));
   CHECK_OK(prepare(work));
@@ -222,6 +235,7 @@ Result<Outcome> rebuild(Work& work) {
   outcome.steps = reports_since(work);
   tell_and_count(work, outcome.steps);
   if (linked && !outcome.steps.empty()) tell_unused_defines(work);
+  if (linked && work.explanation.lane == "full") tell_of_c_sources(work);
   if (linked && work.plan.time_headers) outcome.headers = slow_headers(work, outcome.steps);
   if (linked) {
     auto published = publish(work.world.files, work.plan, *linked);
@@ -281,7 +295,7 @@ std::optional<Outcome> with_more_headers(const Request& request, const World& wo
       return std::move(*outcome);
     }
     // Of pybind11's own errors the first one says more.
-    auto left = what_compat_lacks(outcome.error(), again.plan);
+    auto left = what_compat_lacks(outcome.error(), again.plan, world.files);
     if (!left || first.added.contains(std::string(kPybindHeader))) return std::nullopt;
     lack = *left;
     error = std::move(outcome.error());
@@ -292,7 +306,7 @@ std::optional<Outcome> with_more_headers(const Request& request, const World& wo
 // What the compat headers lack, torch's own have: the build begins anew with those, and the file is
 // remembered. A name that torch does not have either is an error at once.
 Result<Outcome> with_other_headers(const Request& request, Work& work, Error error) {
-  auto lack = what_compat_lacks(error, work.plan);
+  auto lack = what_compat_lacks(error, work.plan, work.world.files);
   if (!lack) return error;
   if (auto outcome = with_more_headers(request, work.world, *lack, error, work.plan))
     return std::move(*outcome);

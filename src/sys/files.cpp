@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -131,6 +132,17 @@ int take_rights(int fd, const struct stat& like) {
   return ::fchmod(fd, like.st_mode & 07777) == 0 ? 0 : errno;
 }
 
+// What has no end, or may never begin: "a device", "a pipe", "a socket". Nothing for regular files,
+// for /dev/null, and for what the shell passes to this process: <(command), /dev/stdin.
+const char* endless_kind(const fs::path& path, const struct stat& s) {
+  if (S_ISREG(s.st_mode)) return nullptr;
+  if (S_ISCHR(s.st_mode) && s.st_rdev == makedev(1, 3)) return nullptr;
+  for (std::string_view own : {"/dev/fd/", "/dev/stdin", "/proc/self/fd/"})
+    if (path.native().starts_with(own)) return nullptr;
+  if (S_ISFIFO(s.st_mode)) return "a pipe";
+  return S_ISSOCK(s.st_mode) ? "a socket" : "a device";
+}
+
 class RealFiles final : public Files {
  public:
   FileState state(const fs::path& path) const override {
@@ -148,11 +160,16 @@ class RealFiles final : public Files {
   }
 
   Result<std::string> read(const fs::path& path) const override {
-    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    // O_NONBLOCK: to open a pipe that nobody writes to would take for ever.
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.get() < 0) return disk_error("cannot read", path, errno);
     struct stat s;
     if (::fstat(file.get(), &s) != 0) return disk_error("cannot read", path, errno);
     if (S_ISDIR(s.st_mode)) return disk_error("cannot read", path, EISDIR);
+    if (const char* kind = endless_kind(path, s))
+      return Error{Fault::Environment, fmt::format("cannot read {}", path.string()),
+                   fmt::format("it is {}, not a regular file", kind), "name a regular file"};
+    if (!S_ISREG(s.st_mode)) ::fcntl(file.get(), F_SETFL, 0);  // of this process: may take its time
     std::string content;
     try {
       content.resize(static_cast<size_t>(std::max<off_t>(s.st_size, 0)));

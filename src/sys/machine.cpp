@@ -60,6 +60,19 @@ uint64_t group_memory_left(const Files& files) {
   return left;
 }
 
+// "MemTotal:       24597184 kB"
+uint64_t memory_row(const Files& files, std::string_view name) {
+  auto content = files.read("/proc/meminfo");
+  if (!content) return kUnlimited;
+  for (std::string_view line : text::lines(*content)) {
+    if (!line.starts_with(name)) continue;
+    auto words = text::split_any(line, " ");
+    if (words.size() < 2) continue;
+    if (auto kib = text::to_int(words[1])) return static_cast<uint64_t>(*kib) * 1024;
+  }
+  return kUnlimited;
+}
+
 int group_cores(const Files& files) {
   double cores = std::numeric_limits<int>::max();
   for (const fs::path& folder : group_folders(files, "", "/sys/fs/cgroup")) {
@@ -86,16 +99,17 @@ int usable_cores(const Files& files) {
 }
 
 uint64_t available_memory_bytes(const Files& files) {
-  uint64_t available = kUnlimited;
-  if (auto content = files.read("/proc/meminfo")) {
-    for (std::string_view line : text::lines(*content)) {
-      if (!line.starts_with("MemAvailable:")) continue;
-      auto words = text::split_any(line, " ");
-      if (words.size() < 2) continue;
-      if (auto kib = text::to_int(words[1])) available = static_cast<uint64_t>(*kib) * 1024;
-    }
-  }
-  return std::min(available, group_memory_left(files));
+  return std::min(memory_row(files, "MemAvailable:"), group_memory_left(files));
+}
+
+uint64_t whole_memory_bytes(const Files& files) {
+  uint64_t bytes = memory_row(files, "MemTotal:");
+  for (const fs::path& folder : group_folders(files, "", "/sys/fs/cgroup"))
+    if (auto limit = number_in(files, folder / "memory.max")) bytes = std::min(bytes, *limit);
+  for (const fs::path& folder : group_folders(files, "memory", "/sys/fs/cgroup/memory"))
+    if (auto limit = number_in(files, folder / "memory.limit_in_bytes"))
+      bytes = std::min(bytes, *limit);
+  return bytes == kUnlimited ? 0 : bytes;
 }
 
 }  // namespace kiln::sys

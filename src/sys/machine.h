@@ -13,5 +13,7 @@ int usable_cores(const Files& files);
 // What can be allocated without pushing others out: MemAvailable, or less where a control group
 // says so.
 uint64_t available_memory_bytes(const Files& files);
+// What the machine has, used or not, or less where a control group says so; 0: unknown.
+uint64_t whole_memory_bytes(const Files& files);
 
 }  // namespace kiln::sys

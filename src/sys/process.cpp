@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -85,6 +86,11 @@ struct Pipe {
     if (null >= 0) ::dup2(null, STDIN_FILENO);
     ::dup2(output.write_end, STDOUT_FILENO);
     ::dup2(output.write_end, STDERR_FILENO);
+  }
+  // Allocations fail then. What is mapped from files does not count, nor what is only reserved.
+  if (rlimit limit; spec.memory_bytes && ::getrlimit(RLIMIT_DATA, &limit) == 0) {
+    limit.rlim_cur = std::min<rlim_t>(spec.memory_bytes, limit.rlim_max);
+    ::setrlimit(RLIMIT_DATA, &limit);
   }
   int error_number = 0;
   if (!spec.directory.empty() && ::chdir(spec.directory.c_str()) != 0) error_number = errno;

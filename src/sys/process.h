@@ -20,7 +20,8 @@ struct ProcessSpec {
   std::optional<Environment> env;      // empty: this process's
   bool capture = true;                 // else the child writes to this process's stdout and stderr
   std::function<void()> on_wait;       // called about ten times a second while the child runs
-  double limit_s = 0;  // then the child and all that it started is killed; 0: no limit
+  uint64_t memory_bytes = 0;  // that the child and what it starts may allocate, each; 0: no limit
+  double limit_s = 0;         // then the child and all that it started is killed; 0: no limit
 };
 
 struct ProcessResult {

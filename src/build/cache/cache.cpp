@@ -25,26 +25,6 @@ constexpr uint64_t kDefaultLimitBytes = uint64_t{5} << 30;
 // A damaged file must not make a sum overflow.
 constexpr int64_t kMostOfACount = int64_t{1} << 60;
 
-// "5G", "500M", "1000B", "0". Not "5": whoever writes that means gigabytes, and five bytes would
-// empty the cache.
-std::optional<uint64_t> parse_bytes(std::string_view text) {
-  uint64_t unit = 1;
-  text = text::trim(text);
-  if (text != "0" && text.find_first_of("BKMGT") == text.npos) return std::nullopt;
-  if (text.ends_with('B')) text.remove_suffix(1);
-  for (auto [letter, shift] : {std::pair{'K', 10}, {'M', 20}, {'G', 30}, {'T', 40}})
-    if (text.ends_with(letter)) {
-      unit = uint64_t{1} << shift;
-      text.remove_suffix(1);
-      break;
-    }
-  auto value = text::to_int(text);
-  int64_t bytes = 0;  // sizes are added and compared as signed numbers
-  if (!value || *value < 0 || __builtin_mul_overflow(*value, static_cast<int64_t>(unit), &bytes))
-    return std::nullopt;
-  return static_cast<uint64_t>(bytes);
-}
-
 Result<CachePlace> named_place(const sys::Environment& env) {
   CachePlace place;
   auto named = env.get("KILN_CACHE_DIR");
@@ -91,6 +71,24 @@ Result<std::string> read_own_entry(const sys::Files& files, const path& file, ui
 }
 
 }  // namespace
+
+std::optional<uint64_t> parse_bytes(std::string_view text) {
+  uint64_t unit = 1;
+  text = text::trim(text);
+  if (text != "0" && text.find_first_of("BKMGT") == text.npos) return std::nullopt;
+  if (text.ends_with('B')) text.remove_suffix(1);
+  for (auto [letter, shift] : {std::pair{'K', 10}, {'M', 20}, {'G', 30}, {'T', 40}})
+    if (text.ends_with(letter)) {
+      unit = uint64_t{1} << shift;
+      text.remove_suffix(1);
+      break;
+    }
+  auto value = text::to_int(text);
+  int64_t bytes = 0;  // sizes are added and compared as signed numbers
+  if (!value || *value < 0 || __builtin_mul_overflow(*value, static_cast<int64_t>(unit), &bytes))
+    return std::nullopt;
+  return static_cast<uint64_t>(bytes);
+}
 
 path entry_path(const path& folder, const std::string& key) {
   return folder / "entries" / key.substr(0, 2) / key;

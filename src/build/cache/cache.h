@@ -17,6 +17,10 @@
 
 namespace kiln::build {
 
+// "5G", "500M", "1000B", "0". Not "5": whoever writes that means gigabytes, and five bytes would
+// empty the cache.
+std::optional<uint64_t> parse_bytes(std::string_view text);
+
 struct CachePlace {
   sys::fs::path folder;  // KILN_CACHE_DIR, else <cache folder>/store
   uint64_t limit_bytes = 0;

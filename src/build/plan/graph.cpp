@@ -235,6 +235,8 @@ Step new_step(const Plan& plan, const Facts& facts, StepKind kind, const FlagFac
   step.kind = kind;
   step.circumstances = facts.circumstances;
   step.findings_fail = plan.findings_fail;
+  step.limit_s = plan.limit_s;
+  step.memory_bytes = plan.memory_bytes;
   step.uncached = flags.opaque;
   step.inputs = flags.files;
   // gcc reads a file "specs" there.

@@ -72,6 +72,9 @@ constexpr std::string_view kOwnSigns[] = {"expected a ",
                                           "expected ‘",
                                           "unrecognized token",
                                           "unterminated",
+                                          "missing terminating",
+                                          "invalid preprocessing directive",
+                                          "without #if",
                                           "missing closing quote",
                                           "stray ‘",
                                           "was not declared in this scope; did you mean ‘std::",
@@ -92,6 +95,61 @@ std::string_view quoted(std::string_view line) {
       return line.substr(begin + open.size(), end - begin - open.size());
   }
   return {};
+}
+
+bool is_own_mistake(std::string_view line) {
+  return std::any_of(std::begin(kOwnSigns), std::end(kOwnSigns),
+                     [&](std::string_view sign) { return line.find(sign) != line.npos; });
+}
+
+bool looks_like_torchs_macro(std::string_view word) {
+  const bool small =
+      std::any_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  if (small) return false;
+  for (std::string_view prefix : {"TORCH_", "C10_", "AT_", "PYBIND11_", "CAFFE2_", "TENSOR_"})
+    if (word.starts_with(prefix)) return true;
+  return false;
+}
+
+// A macro that nobody defined is a word too many, and what follows it a syntax error: one of
+// torch's in the line that the compiler shows below its message.
+std::vector<std::string> torchs_macros(std::string_view log, std::string_view message) {
+  constexpr int kShownLines = 3;
+  std::vector<std::string> macros;
+  const size_t at = static_cast<size_t>(message.data() - log.data());
+  int shown = 0;
+  for (std::string_view line : text::lines(log.substr(at))) {
+    if (shown++ > kShownLines) break;
+    if (shown > 1 && line.find("error") != line.npos) break;
+    auto is_end = [](char c) { return !is_word(c); };
+    for (auto from = line.begin(); from != line.end();) {
+      auto begin = std::find_if(from, line.end(), is_word);
+      from = std::find_if(begin, line.end(), is_end);
+      if (std::string word(begin, from); looks_like_torchs_macro(word))
+        macros.push_back(std::move(word));
+    }
+  }
+  return macros;
+}
+
+// Does a header in the folder, or below it, have "#define NAME"?
+bool defines_macro(const fs::path& folder, const std::string& name, const sys::Files& files) {
+  std::vector<fs::path> waiting = {folder};
+  while (!waiting.empty()) {
+    const fs::path path = waiting.back();
+    waiting.pop_back();
+    if (!files.state(path).is_file()) {
+      for (const std::string& entry : files.list(path)) waiting.push_back(path / entry);
+      continue;
+    }
+    auto content = files.read(path);
+    const std::string sign = "define " + name;
+    for (size_t at = content ? content->find(sign) : std::string::npos; at != std::string::npos;
+         at = content->find(sign, at + 1))
+      if (at + sign.size() == content->size() || !is_word((*content)[at + sign.size()]))
+        return true;
+  }
+  return false;
 }
 
 // gcc quotes by the locale, nvcc in a manner of its own; the inline namespace is kiln's.
@@ -129,7 +187,8 @@ bool is_complex_function(const std::string& symbol, const std::string& message) 
 
 }  // namespace
 
-std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan) {
+std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan,
+                                      const sys::Files& files) {
   if (error.fault != Fault::Work) return std::nullopt;
   if (error.why.find(kMixedSign) != std::string::npos)
     return Lack{plan.sources[0].shown, "", std::string(quoted(std::string_view(error.why))), true};
@@ -137,8 +196,14 @@ std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan) {
     size_t at = line.find("error");
     bool undefined = line.find("undefined reference to") != std::string_view::npos;
     if (at == std::string_view::npos && !undefined) continue;
-    for (std::string_view sign : kOwnSigns)
-      if (line.find(sign) != std::string_view::npos) return std::nullopt;
+    std::string macro;
+    if (is_own_mistake(line)) {
+      for (const std::string& word : torchs_macros(error.why, line))
+        if (macro.empty() && !defines_macro(plan.home.compat(), word, files)) macro = word;
+      const bool ours = line.substr(0, line.find("error")).find(plan.home.compat().string()) !=
+                        std::string_view::npos;
+      if (macro.empty() && !ours) return std::nullopt;
+    }
     std::string_view message =
         undefined ? line.substr(line.find("undefined reference")) : line.substr(at);
     std::string place(text::trim(undefined ? line.substr(0, line.find("undefined reference"))
@@ -149,7 +214,7 @@ std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan) {
     // `name followed by "::" must be a class or namespace name` quotes no name.
     if (std::none_of(symbol.begin(), symbol.end(), is_word))
       symbol = text::trim(message.starts_with("error: ") ? message.substr(7) : message);
-    Lack lack{plan.sources[0].shown, place, symbol};
+    Lack lack{plan.sources[0].shown, place, macro.empty() ? symbol : macro};
     lack.message = message;
     for (const Source& source : plan.sources)
       if (error.what.ends_with(source.file.filename().string())) lack.source = source.shown;
@@ -212,6 +277,7 @@ std::set<std::string> headers_with(const Lack& lack, const Plan& plan, const sys
 }
 
 bool is_in_torchs_scope(const Lack& lack) {
+  if (looks_like_torchs_macro(lack.symbol)) return true;
   const std::string message = plainly(lack.message);
   for (std::string_view sign :
        {"member of 'torch'", "member of 'at'", "member of 'c10'", "namespace 'torch'",

@@ -27,7 +27,8 @@ struct Lack {
 };
 
 // What a failed build with the compat headers lacked; nothing where the error is the source's own.
-std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan);
+std::optional<Lack> what_compat_lacks(const Error& error, const Plan& plan,
+                                      const sys::Files& files);
 
 // Headers of kiln's that may have it, and that only sources get that need them.
 std::set<std::string> headers_with(const Lack& lack, const Plan& plan, const sys::Files& files);

@@ -155,6 +155,9 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
     for (int i = 2; !keys.insert(source.key).second; ++i)
       source.key = fmt::format("{}.{}", base, i);
     source.facts = scan_source(world.files, source.file, include_folders, project);
+    if (!source.facts.unreadable.empty())
+      return Error{Fault::Usage, fmt::format("cannot build '{}'", name), source.facts.unreadable,
+                   "name and include regular files only"};
     sources.push_back(std::move(source));
   }
   return sources;
@@ -163,7 +166,14 @@ Result<std::vector<Source>> resolve_sources(const Wanted& wanted, const World& w
 Result<project::ArchList> resolve_arch(const std::string& asked, bool release, const World& world) {
   std::string list = asked;
   if (list.empty()) list = world.env.get("TORCH_CUDA_ARCH_LIST").value_or("");
-  if (!list.empty() && list != "native") return project::parse_arch_list(list);
+  if (!list.empty() && list != "native") {
+    auto parsed = project::parse_arch_list(list);
+    if (!parsed && asked.empty()) {
+      parsed.error().why += "; TORCH_CUDA_ARCH_LIST in the environment names it";
+      parsed.error().fix = "set TORCH_CUDA_ARCH_LIST=9.0, or unset it";
+    }
+    return parsed;
+  }
   // What a release holds must not depend on the GPU of the machine that made it.
   if (list.empty() && release) return project::parse_arch_list(kReleaseArchs);
   std::vector<project::Arch> present = project::gpu_archs(world.files, world.processes, world.env);
@@ -413,6 +423,8 @@ Result<Plan> make_plan(const Request& request, const World& world, const HeaderC
   plan.debug = !plan.release && wants_symbols(plan);
   plan.findings_fail = wanted.request.findings_fail.value_or(false);
   plan.fresh = wanted.request.fresh;
+  plan.limit_s = request.limit_s;
+  plan.memory_bytes = request.memory_bytes;
   plan.full_lane = plan.fresh || plan.release;  // one way to the bytes
   plan.time_headers = wanted.request.time_headers;
   plan.project_dir = wanted.project_dir;

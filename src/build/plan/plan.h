@@ -66,8 +66,10 @@ struct Plan {
   bool debug = false;                     // -g or -G
   bool findings_fail = false, full_lane = false, time_headers = false, release = false;
   bool fresh = false;
-  fs::path project_dir;  // empty: a lone file
-  fs::path directory;    // the user's
+  double limit_s = 0;         // of each command; 0: none
+  uint64_t memory_bytes = 0;  // the same; 0: as much as the machine has
+  fs::path project_dir;       // empty: a lone file
+  fs::path directory;         // the user's
   std::function<bool(const fs::path&)> is_program;
 };
 

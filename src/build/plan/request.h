@@ -33,6 +33,8 @@ struct Request {
   bool release = false;  // for other machines: no line tables, no paths, every generation of GPUs
   // What ptxas finds (spills, serialised wgmma) is an error; without a value the project says.
   std::optional<bool> findings_fail;
+  double limit_s = 0;           // of each command that a step runs; 0: none
+  uint64_t memory_bytes = 0;    // the same, of its memory; 0: all that the machine has
   std::string compat = "auto";  // for sources with torch's headers: auto, require, never
   std::string build_dir;
   std::string output;  // also copy the result there

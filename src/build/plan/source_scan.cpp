@@ -2,6 +2,8 @@
 // What is known from a source's text before it is compiled?
 #include "build/plan/source_scan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -18,6 +20,7 @@ namespace {
 using sys::fs::path;
 
 constexpr size_t kMostFiles = 1024;
+constexpr uint64_t kMostSourceBytes = uint64_t{1} << 30;
 
 // Comments become one blank, so that prose is not taken for code. Strings keep their text, in which
 // PTX may be.
@@ -248,8 +251,18 @@ SourceFacts scan_source(const sys::Files& files, const path& source,
     path file = waiting.back().lexically_normal();
     waiting.pop_back();
     if (!seen.insert(file.string()).second) continue;
+    if (const uint64_t bytes = files.state(file).size_bytes; bytes > kMostSourceBytes) {
+      facts.unreadable = fmt::format("{} has {} bytes; a source has at most {}", file.string(),
+                                     bytes, kMostSourceBytes);
+      break;
+    }
     auto content = files.read(file);
-    if (!content) continue;
+    if (!content) {
+      // A compiler would wait for a pipe for ever.
+      if (content.error().why.ends_with("not a regular file"))
+        facts.unreadable = fmt::format("{}: {}", file.string(), content.error().why);
+      continue;
+    }
     const std::string code = code_only(*content);
     const bool is_source = file == source.lexically_normal();
     const bool is_own = is_source || file.string().starts_with(own_folder);

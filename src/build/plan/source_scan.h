@@ -34,6 +34,8 @@ struct SourceFacts {
   bool extern_c = false;                // its own text says extern "C"
   std::set<std::string> torch_headers;  // all of torch's that it includes
   bool defines_python_module = false;   // PYBIND11_MODULE(
+  // Why a file that it includes must not reach a compiler: it is a pipe, or has no end.
+  std::string unreadable;
   // Headers that torch's bring along and that the text relies on, by the names it uses: "algorithm"
   // for std::sort.
   std::set<std::string> leaked;

@@ -133,6 +133,8 @@ Json to_json(const Step& step) {
           {"roots", roots},
           {"circumstances", step.circumstances},
           {"findings_fail", step.findings_fail},
+          {"limit_s", step.limit_s},
+          {"memory_bytes", step.memory_bytes},
           {"uncached", step.uncached}};
 }
 
@@ -159,6 +161,8 @@ Result<Step> read_step(std::string_view text) {
     for (const Json& pair : json.at("roots")) step.roots.push_back({pair.at(0), pair.at(1)});
     step.circumstances = json.at("circumstances");
     step.findings_fail = json.at("findings_fail");
+    step.limit_s = json.at("limit_s");
+    step.memory_bytes = json.at("memory_bytes");
     step.uncached = json.at("uncached");
     return step;
   } catch (const std::exception& e) {  // of the JSON, or kinds that do not fit their words

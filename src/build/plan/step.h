@@ -75,6 +75,8 @@ struct Step {
   std::vector<Root> roots;
   std::string circumstances;   // JSON: each compiler's hash and each of their variables, by name
   bool findings_fail = false;  // a finding of ptxas fails the step
+  double limit_s = 0;          // of each command, which is killed then; 0: none
+  uint64_t memory_bytes = 0;   // that each command may allocate; 0: no limit
   std::string uncached;  // why its result is not kept, and it runs in every build; empty: it is
 
   std::string step_file() const { return "steps/" + key + ".json"; }

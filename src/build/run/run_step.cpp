@@ -241,6 +241,8 @@ class Runner {
     sys::Environment env = tool_environment(world_.env);
     for (const auto& [name, value] : step_.env) env.set(name, value);
     spec.env = std::move(env);
+    spec.limit_s = step_.limit_s;
+    spec.memory_bytes = step_.memory_bytes;
     CommandRun ran{path(spec.arguments[0]).filename().string(), sys::wall_ns(), 0, 0, 0};
     double begun = sys::now_seconds();
     TRY(sys::ProcessResult result, world_.processes.run(spec));
@@ -249,7 +251,10 @@ class Runner {
     ran.peak_bytes = result.peak_bytes;
     report_.commands.push_back(ran);
     log_ += result.out;
-    if (result.signal == 9) log_ += "Killed\n";
+    if (result.timed_out)
+      log_ += fmt::format("{}{} s (--limit)\n", kPastLimitSign, step_.limit_s);
+    else if (result.signal == 9)
+      log_ += "Killed\n";
     if (result.exit_code != 0)
       CHECK_OK(world_.files.write(in_staging(step_.key + ".log"),
                                   with_real_paths(step_.roots, log_), sys::Durable::Scratch));

@@ -53,6 +53,9 @@ struct StepReport {
 Json to_json(const StepReport& report);
 std::optional<StepReport> read_report(std::string_view text);
 
+// In the log of a command that took longer than it may.
+inline constexpr std::string_view kPastLimitSign = "stopped: it did not finish in ";
+
 struct StepWorld {
   sys::Files& files;
   sys::Processes& processes;

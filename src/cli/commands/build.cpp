@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "build/cache/cache.h"
 #include "build/explain.h"
 #include "build/run/editor_files.h"
 #include "cli/build_options.h"
@@ -144,6 +145,17 @@ Run setup(CLI::App& app) {
   app.add_option("-o,--output", request->output,
                  "Also copy the result to this path; with --release: the folder")
       ->type_name("FILE");
+  add_limit(app, request->limit_s, "a compiler");
+  app.add_option_function<std::string>(
+         "--memory-limit",
+         [request](const std::string& size) {
+           const auto bytes = build::parse_bytes(size);
+           if (!bytes || *bytes == 0)
+             throw CLI::ValidationError("--memory-limit", "'" + size + "' is not a size");
+           request->memory_bytes = *bytes;
+         },
+         "The most that each compiler may allocate, e.g. 8G (default: all that the machine has)")
+      ->type_name("SIZE");
   add_build_options(app, *request);
   app.footer(
       "The path of the result goes to stdout. Environment: NVCC, CUDA_HOME, CXX, MAX_JOBS,\n"
