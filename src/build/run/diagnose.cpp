@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "build/run/plain_log.h"
+#include "build/run/run_step.h"
 
 namespace kiln::build {
 
@@ -26,6 +29,15 @@ constexpr std::string_view kLessMemory =
 constexpr std::string_view kBrokenCompiler =
     "the compiler or its installation is broken, not the source: kiln doctor checks it, "
     "kiln build -v prints the command to try by hand";
+constexpr std::string_view kWhereIncbin =
+    "add the file's folder: -I FOLDER, or include = [...] in kiln.toml; .incbin looks there, and "
+    "not beside the source";
+constexpr std::string_view kDefineHere =
+    "kiln does not link device code of several files: define it in this .cu or in a header that "
+    "each includes (inline, static or constexpr), or pass it to the kernel as an argument";
+constexpr std::string_view kLaunchFromHost =
+    "kiln does not support relocatable device code, which a launch from device code needs: launch "
+    "the kernel from host code, or call its code as a __device__ function";
 constexpr std::string_view kFlags =
     "check the flags: --cuda-flag, --cflag, --ldflag, and their lists in kiln.toml";
 constexpr std::string_view kLambda = "--cuda-flag=--expt-extended-lambda";
@@ -34,6 +46,7 @@ constexpr std::string_view kInclude = "add #include <kiln/op.h>";
 // The first row whose sign is in the log decides: what the machine lacks stands before what the
 // source lacks, because a compiler that was killed may have printed errors as well.
 constexpr Remedy kRemedies[] = {
+    {kPastLimitSign, Fault::Work, "raise --limit, or compile for fewer architectures"},
     {"No space left on device", Fault::Environment, kMoreRoom},
     {"Disk quota exceeded", Fault::Environment, kMoreRoom},
     {"Read-only file system", Fault::Environment,
@@ -42,7 +55,7 @@ constexpr Remedy kRemedies[] = {
     {"out of memory", Fault::Environment, kLessMemory},
     {"annot allocate memory", Fault::Environment, kLessMemory},
     {"virtual memory exhausted", Fault::Environment, kLessMemory},
-    {"std::bad_alloc", Fault::Environment, kLessMemory},
+    {"what():  std::bad_alloc", Fault::Environment, kLessMemory},
     {"unsupported GNU version", Fault::Environment, "set CXX to a g++ that this nvcc supports"},
     {"internal compiler error", Fault::Environment,
      "this is a bug in the compiler: try another version (CUDA_HOME, CXX), or simplify the line"},
@@ -61,6 +74,9 @@ constexpr Remedy kRemedies[] = {
      "name the source or the library that defines it: --ldflag=-lNAME"},
     {"cannot find -l", Fault::Work,
      "install that library, or add its folder: --ldflag=-L/FOLDER, ldflags in kiln.toml"},
+    {"Error: file not found", Fault::Work, kWhereIncbin},
+    {"Unresolved extern", Fault::Work, kDefineHere},
+    {"requires separate compilation mode", Fault::Work, kLaunchFromHost},
     {"cannot open source file", Fault::Work, kWhereHeaders},
     {".h: No such file or directory", Fault::Work, kWhereHeaders},
     {".cuh: No such file or directory", Fault::Work, kWhereHeaders},
@@ -121,6 +137,17 @@ std::string error_first(std::string_view log) {
 
 }  // namespace
 
+std::string said_by_compilers(std::string_view log) {
+  std::string out;
+  for (std::string_view line : text::lines(log)) {
+    const bool echo = line.starts_with(' ') && line.find("what():") == line.npos;
+    const size_t told = std::min(
+        {line.find("static assertion failed"), line.find("#error"), line.find("#warning")});
+    if (!echo) out.append(line.substr(0, told)).append("\n");
+  }
+  return out;
+}
+
 bool names_unknown_arch(std::string_view log) {
   return log.find("Unsupported gpu architecture") != std::string_view::npos ||
          (log.find("is not defined for option 'gpu-") != std::string_view::npos);
@@ -148,8 +175,9 @@ Error diagnose(const Step& step, std::string_view log, std::string_view supporte
           supported_archs);
     return error;
   }
+  const std::string said = said_by_compilers(log);
   for (const Remedy& remedy : kRemedies) {
-    if (log.find(remedy.sign) == std::string::npos) continue;
+    if (said.find(remedy.sign) == std::string::npos) continue;
     error.fault = remedy.fault;
     error.fix = remedy.fix;
     return error;

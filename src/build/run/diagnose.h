@@ -21,6 +21,10 @@ Error diagnose(const Step& step, std::string_view log, std::string_view supporte
                const ReadFileText& read = {}, bool whole = false);
 
 // Does diagnose() need the list of what nvcc supports for this log? (It costs a process.)
+// The log without what compilers repeat of the source: its lines below their messages, and texts
+// that the source gives to them. A sign in those says nothing about the machine.
+std::string said_by_compilers(std::string_view log);
+
 bool names_unknown_arch(std::string_view log);
 
 }  // namespace kiln::build

@@ -206,7 +206,8 @@ std::optional<Error> failed_step(const Work& work) {
 bool ran_out_of_memory(const Work& work) {
   for (const Step& step : work.graph.steps) {
     auto log = work.world.files.read(work.staging / (step.key + ".log"));
-    if (log && (log->ends_with("Killed\n") || log->find("out of memory") != std::string::npos))
+    if (log && (log->ends_with("Killed\n") ||
+                said_by_compilers(*log).find("out of memory") != std::string::npos))
       return true;
   }
   return false;

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "build/plan/graph.h"
+#include "build/plan/lacks.h"
 #include "build/run/diagnose.h"
 #include "build/run/ninja_file.h"
 #include "sys/fake_files.h"
@@ -381,6 +382,17 @@ TEST_F(DiagnoseTest, EachFaultHasItsOwnFix) {
            {"ptxas /tmp/x.ptx, line 5; error : Feature 'cp.async.bulk' requires .target sm_90 or "
             "higher\n",
             Fault::Work, "9.0 in --arch"},
+           {"a.s: Assembler messages:\na.s:9: Error: file not found: data.bin\n", Fault::Work,
+            ".incbin looks there"},
+           {"ptxas fatal   : Unresolved extern variable 'shared_table'\n", Fault::Work,
+            "define it in this .cu or in a header"},
+           {"/w/add.cu(3): error: kernel launch from __device__ or __global__ functions requires "
+            "separate compilation mode\n",
+            Fault::Work, "launch the kernel from host code"},
+           {"stopped: it did not finish in 5 s (--limit)\n", Fault::Work, "raise --limit"},
+           {"terminate called after throwing an instance of 'std::bad_alloc'\n"
+            "  what():  std::bad_alloc\n",
+            Fault::Environment, "MAX_JOBS=1"},
            {"/w/add.cu(7): error: expected a \";\"\n", Fault::Work, "fix the source"}}) {
     Error error = diagnosis(one.log);
     EXPECT_EQ(error.fault, one.fault) << one.log;
@@ -388,11 +400,56 @@ TEST_F(DiagnoseTest, EachFaultHasItsOwnFix) {
   }
 }
 
+TEST_F(DiagnoseTest, WhatTheSourceSaysIsNotTheMachinesFault) {
+  for (const char* line :
+       {"throw std::bad_alloc() int;", "// Killed", "f(\"out of memory\") g", "// : not found"})
+    for (const char* format : {"/w/add.cu(7): error: expected a \";\"\n    {}\n          ^\n",
+                               "/w/add.cu:7:3: error: expected ';'\n    7 |   {}\n      |   ^~~\n"})
+      EXPECT_THAT(diagnosis(text::replace_all(format, "{}", line)).fix, HasSubstr("fix the source"))
+          << line;
+  EXPECT_EQ(
+      diagnosis("/w/add.cu(7): error: static assertion failed with \"out of memory\"\n").fault,
+      Fault::Work);
+}
+
 TEST_F(DiagnoseTest, AFullDiskIsNotTheUsersFault) {
   Error error = diagnosis("/tmp/x.o: No space left on device\n");
   EXPECT_EQ(error.fault, Fault::Environment);
   EXPECT_THAT(error.fix, HasSubstr("free some space"));
   EXPECT_EQ(diagnosis("").why, "the command printed nothing");
+}
+
+// ---- what the compat headers lack
+
+class LackTest : public PlanTest {
+ protected:
+  std::optional<Lack> lack(const std::string& why) {
+    return what_compat_lacks(Error{Fault::Work, "cannot compile add.cu", why, ""}, *plan(), files);
+  }
+};
+
+TEST_F(LackTest, ASyntaxErrorIsTheAuthorsOwn) {
+  for (const char* why : {"add.cu(7): error: expected a \";\"\n    int x\n",
+                          "add.cu(7): error: missing closing quote\n",
+                          "add.cu:7:3: error: missing terminating \" character\n    7 |   \"x\n",
+                          "add.cu:7:2: error: #else without #if\n"})
+    EXPECT_FALSE(lack(why)) << why;
+}
+
+TEST_F(LackTest, AMacroOfTorchsThatNobodyDefinedLooksLikeASyntaxError) {
+  auto found = lack("add.cu(7): error: expected a \";\"\n    C10_NO_SUCH(3) int x;\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->symbol, "C10_NO_SUCH");
+  EXPECT_TRUE(is_in_torchs_scope(*found));
+  // One that the compat headers have is not what is missing.
+  files.add(plan()->home.compat() / "torch/all.h", "#define C10_NO_SUCH(x)\n");
+  EXPECT_FALSE(lack("add.cu(7): error: expected a \";\"\n    C10_NO_SUCH(3) int x;\n"));
+  EXPECT_TRUE(lack("add.cu:7:3: error: expected ‘;’ before ‘int’\n    7 | AT_OTHER int x;\n"));
+}
+
+TEST_F(LackTest, ASyntaxErrorInKilnsHeadersIsALack) {
+  const std::string place = (plan()->home.compat() / "torch/extension.h").string();
+  EXPECT_TRUE(lack(place + "(7): error: expected an identifier\n    int operator;\n"));
 }
 
 }  // namespace
