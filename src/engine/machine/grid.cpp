@@ -140,10 +140,9 @@ Frame* Worker::acquire(const Program& program, Grid& grid) {
 
 std::span<const Worker::BlockRise> Worker::block_rises(const Program& program, const Block& block,
                                                        const Frame& frame) {
-  const uint64_t epoch = block.grid->epoch;
-  const uint64_t row =
-      program.steps_differ_by_row ? uint64_t{block.z} << 32 | uint64_t{block.y} : 0;
-  if (rises_epoch_ == epoch && rises_serial_ == program.serial && rises_row_ == row) [[likely]]
+  const uint64_t epoch = block.grid->epoch, row = uint64_t{block.z} << 32 | uint64_t{block.y};
+  if (rises_epoch_ == epoch && rises_serial_ == program.serial &&
+      (!program.steps_differ_by_row || rises_row_ == row)) [[likely]]
     return block_rises_;
   const auto* const registers = reinterpret_cast<const std::byte*>(&frame + 1);
   block_rises_.clear();

@@ -374,7 +374,7 @@ class Worker {
   bool open_next(Grid& grid);
   std::vector<BlockRise> block_rises_;
   uint64_t rises_epoch_ = 0, rises_serial_ = 0;  // launch and program of block_rises_
-  uint64_t rises_row_ = 0;                       // its %ctaid.y and %ctaid.z, if rows differ
+  uint64_t rises_row_ = 0;                       // %ctaid.y and %ctaid.z, if rows differ
   // Closes a block that has ended and has been taken from `active_`.
   void close(std::unique_ptr<Block> block);
   // Drops all blocks and frames, in whatever state an exception left them.
