@@ -51,9 +51,11 @@ std::string tune_title(const TuneResult& result) {
 std::string how_searched(const TuneResult& result) {
   const results::TuneSpace& space = result.space;
   return fmt::format(
-      "{} of {} configurations tried ({} points, {} forbidden){}{}", result.outcomes.size(),
-      space.allowed.value_or(space.size), space.size,
-      space.allowed ? fmt::to_string(space.size - *space.allowed) : "an unknown number",
+      "{} of {} configuration{} tried{}{}{}", result.outcomes.size(),
+      space.allowed.value_or(space.size), space.allowed.value_or(space.size) == 1 ? "" : "s",
+      !space.allowed ? fmt::format(" ({} points, an unknown number forbidden)", space.size)
+      : *space.allowed < space.size ? fmt::format(" ({} forbidden)", space.size - *space.allowed)
+                                    : "",
       result.mode == "exhaustive" ? "" : ", a spread sample, then the most promising",
       result.time_is_over.value_or(false) ? "; time ran out before the search ended" : "");
 }

@@ -130,6 +130,15 @@ Result<Journal> Journal::open(sys::Files& files, const sys::fs::path& path, cons
   return journal;
 }
 
+void Journal::keep_those_of(const Space& space) {
+  std::erase_if(outcomes_, [&](const Outcome& outcome) {
+    const std::optional<Point> point = space.find(outcome.defines);
+    if (!point) return true;
+    const auto forbidden = space.forbidden_by(*point);
+    return forbidden && !forbidden->empty();
+  });
+}
+
 Status Journal::add(Outcome outcome) {
   out_ << dump(to_json(outcome)) << '\n' << std::flush;
   if (!out_) return sys::disk_error("cannot write", path_, errno);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "sys/files.h"
+#include "tune/space.h"
 
 namespace kiln::tune {
 
@@ -38,6 +39,9 @@ class Journal {
 
   // What the file had when it was opened, then what was added.
   const std::vector<Outcome>& outcomes() const { return outcomes_; }
+  // Runs over other values of the same defines share a file, so that nothing is timed twice. From
+  // here on outcomes() has only those of this space.
+  void keep_those_of(const Space& space);
   Status add(Outcome outcome);
 
  private:

@@ -21,7 +21,7 @@ Error gone(const sys::ChildEvent& event) {
   const std::vector<std::string_view> lines = text::lines(text::trim(event.last_err));
   return {Fault::Environment, "the connection to Ray ended",
           lines.empty() ? fmt::format("with code {}", event.exit_code) : std::string(lines.back()),
-          "pip install kiln-cuda[ray]; -v shows what Ray says"};
+          "pip install ray; -v shows what Ray says"};
 }
 
 Error error_of(const Json& line) {

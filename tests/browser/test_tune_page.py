@@ -126,6 +126,22 @@ def test_other_axes_can_be_chosen(browser: Browser, render: Callable[..., Path])
     )
 
 
+def test_one_define_is_a_row(browser: Browser, render: Callable[..., Path]) -> None:
+    value = result(False)
+    value["space"] = {"params": {"BLOCK": ["64", "128"]}, "where": [], "size": 2, "allowed": 2}
+    value["outcomes"] = [
+        {"defines": [f"BLOCK={block}"], "fate": "checked",
+         "facts": {"registers": 20, "occupancy": 1.0, "build_s": seconds}}
+        for block, seconds in (("64", 3.5), ("128", 2.5))
+    ]  # fmt: skip
+    browser.messages.clear()
+    browser.open(render("tune", "tune-html", value), READY)
+    assert cells(browser) == [["occupancy", "100 %", "100 %"]]
+    assert not browser.run("document.getElementById('rows').offsetParent")
+    check_looks(browser, "tune-one")
+    assert browser.complaints() == []
+
+
 def test_the_table_sorts(browser: Browser, render: Callable[..., Path]) -> None:
     show(browser, render, True)
     first = "document.querySelector('#all tbody tr:first-child td:nth-child({})').textContent"

@@ -26,7 +26,10 @@
     return { name, value, text, more, usable, count: all.length, low, high };
   }).filter((metric) => metric.count);
   // The first that tells variants apart: equal cells show nothing.
-  let metric = metrics.find((one) => one.low < one.high) || metrics[0];
+  // The time to build says nothing about a variant: nobody sees it unasked.
+  let metric = metrics.find((one) => one.low < one.high && one.name !== "build time") ||
+    metrics[0];
+  const single = names.length === 1;  // then a row: a square would have values on its diagonal
 
   const heatOf = (value) => {
     if (metric.name === "time") return Math.max(0, 1 - (value / metric.low - 1));
@@ -65,20 +68,22 @@
   const draw = () => {
     const y = rows.value, x = columns.value, table = make("table", "heat");
     const head = table.createTHead().insertRow();
-    table.createCaption().textContent = metric ? `${metric.name}, ${y} by ${x}` : `${y} by ${x}`;
-    head.append(make("th", "", `${y} \\ ${x}`));
+    const axes = single ? x : `${y} by ${x}`;
+    table.createCaption().textContent = metric ? `${metric.name}, ${axes}` : axes;
+    head.append(make("th", "", single ? x : `${y} \\ ${x}`));
     for (const value of data.params[x]) {
       const top = make("th", "", value);
       top.scope = "col";
       head.append(top);
     }
     const body = table.createTBody();
-    for (const v of data.params[y]) {
-      const row = body.insertRow(), side = make("th", "", v);
+    for (const v of single ? [""] : data.params[y]) {
+      const row = body.insertRow(), side = make("th", "", single && metric ? metric.name : v);
       side.scope = "row";
       row.append(side);
       for (const w of data.params[x])
-        row.append(cell(data.outcomes.filter((one) => one.at[y] === v && one.at[x] === w)));
+        row.append(cell(data.outcomes.filter((one) => (single || one.at[y] === v) &&
+          one.at[x] === w)));
     }
     place.replaceChildren(table);
   };
@@ -90,6 +95,7 @@
     });
     box.addEventListener("change", draw);
   }
+  if (single) for (const box of [rows, columns]) box.parentElement.hidden = true;
   for (const one of metrics) by.append(make("option", "", one.name));
   if (metric) by.value = metric.name;
   by.addEventListener("change", () => {

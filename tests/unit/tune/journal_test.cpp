@@ -50,6 +50,23 @@ TEST_F(JournalTest, WhatIsAddedIsThereAgain) {
   EXPECT_EQ(again->outcomes()[1].reason, "3 of 8 elements differ");
 }
 
+TEST_F(JournalTest, RunsOverOtherValuesShareTheFileAndAreNotCounted) {
+  {
+    Result<Journal> journal = open();
+    for (const char* define : {"M=64", "M=128", "M=256", "N=64"})
+      ASSERT_TRUE(journal->add(timed(define, 1)));
+  }
+  const Result<Space> space = Space::from_flags({"M=64,128,512"}, {"M != 128"});
+  ASSERT_TRUE(space);
+  Result<Journal> again = open();
+  again->keep_those_of(*space);
+  ASSERT_EQ(again->outcomes().size(), 1u);
+  EXPECT_EQ(again->outcomes()[0].defines.front(), "M=64");
+  ASSERT_TRUE(again->add(timed("M=512", 2)));
+  EXPECT_EQ(again->outcomes().size(), 2u);
+  EXPECT_EQ(open()->outcomes().size(), 5u);
+}
+
 TEST_F(JournalTest, ALineThatWasCutOffIsDropped) {
   { ASSERT_TRUE(open()->add(timed("M=64", 1))); }
   { std::ofstream(path_, std::ios::app) << R"({"defines": ["M=1)"; }

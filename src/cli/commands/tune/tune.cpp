@@ -394,6 +394,7 @@ Result<int> show_replay(const Options& options, Context& context) {
 Result<int> run(Options& options, Context& context) {
   if (options.lane) return measure::serve_lane();
   if (!options.replay.empty()) return show_replay(options, context);
+  CHECK_OK(take_declared(options.target, options.words.name, context));
   if (options.target.empty() || options.words.name.empty())
     return Error{Fault::Usage, "kiln tune needs a TARGET and an OP",
                  options.target.empty() ? "TARGET is missing: a .cu file or a project folder"
@@ -426,8 +427,10 @@ Result<int> run(Options& options, Context& context) {
   }
   CHECK_OK(files.make_directories(folder));
   TRY(tune::Journal journal, tune::Journal::open(files, journal_path, subject));
+  journal.keep_those_of(session.plan.space);
   if (!journal.outcomes().empty())
-    context.note(fmt::format("resuming: {} outcomes are in {}", journal.outcomes().size(),
+    context.note(fmt::format("resuming: {} outcome{} in {}", journal.outcomes().size(),
+                             journal.outcomes().size() == 1 ? " is" : "s are",
                              journal_path.string()));
   TRY(const tune::Search search,
       tune::Search::make(session.plan.space, {options.trials, options.seed}));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -64,6 +65,34 @@ void add_with_includes(const fs::path& file, std::set<fs::path>& seen) {
 }
 
 }  // namespace
+
+Status take_declared(std::string& target, std::string& name, const Context& context) {
+  if (!name.empty()) return {};
+  const sys::Files& files = sys::real_files();
+  const fs::path folder = context.directory / target;
+  const bool is_folder = files.state(folder).is_directory;
+  const fs::path manifest_path = (is_folder ? folder : context.directory) / project::kManifestName;
+  if (files.state(folder).is_file() || !files.state(manifest_path).is_file()) return {};
+  TRY(const project::Manifest manifest, project::read_manifest(files, manifest_path));
+  std::vector<std::string> names;
+  for (const auto& one : manifest.tune.items()) names.push_back(one.key());
+  if (!is_folder) {  // a name, and not a path
+    if (std::ranges::find(names, target) != names.end()) name = std::exchange(target, ".");
+    return {};
+  }
+  if (target.empty()) target = ".";
+  if (names.size() == 1) {
+    name = names.front();
+    return {};
+  }
+  if (names.empty())
+    return Error{Fault::Usage, fmt::format("nothing to tune in {}", target),
+                 fmt::format("{} has no table [tune.NAME]", project::kManifestName),
+                 "kiln docs tune shows one; or kiln tune FILE.cu OP ARGS --vary BLOCK=64,128"};
+  return Error{Fault::Usage, "kiln tune needs the name of what to tune",
+               fmt::format("{} has {}", project::kManifestName, text::join(names, ", ")),
+               fmt::format("kiln tune {} {}", target, names.front())};
+}
 
 Result<TunePlace> tune_place(const std::string& target, const Context& context) {
   TunePlace place;

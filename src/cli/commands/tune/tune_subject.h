@@ -18,6 +18,11 @@ struct TunePlace {
   std::filesystem::path folder;  // of everything that tuning keeps for this target
   std::filesystem::path tuned;   // the file of chosen configurations, next to the source
 };
+
+// `kiln tune` and `kiln tune NAME` in a project: what its kiln.toml declares goes to `target` and
+// `name`. Both stay as they are where no project is meant.
+Status take_declared(std::string& target, std::string& name, const Context& context);
+
 Result<TunePlace> tune_place(const std::string& target, const Context& context);
 
 // A hash of every source and header that is the author's own: of a project all in its folder, of a
