@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 
 struct Options {
   std::string topic;
+  std::string search;
   bool path = false;
 };
 
@@ -55,6 +57,13 @@ Result<std::vector<DocPage>> all_pages(const fs::path& root) {
   return pages;
 }
 
+// At the begin of a word: "ci" is not in "decisions".
+bool has_word(std::string_view text, std::string_view begin) {
+  for (size_t at = text.find(begin); at != text.npos; at = text.find(begin, at + 1))
+    if (at == 0 || !is_letter_or_digit(text[at - 1])) return true;
+  return false;
+}
+
 // How well a page fits a topic; the greatest wins, 0 is not at all. Guides come before pages that
 // explain how kiln is made.
 int fit(const DocPage& page, const std::string& topic) {
@@ -62,8 +71,9 @@ int fit(const DocPage& page, const std::string& topic) {
   const int guide = name.starts_with("guide/") ? 1 : 0;
   if (name == topic || name == topic + "/README" || name == topic + "/readme") return 100;
   if (leaf == topic) return 80 + guide;
-  if (leaf.find(topic) != std::string::npos) return 60 + guide;
-  if (text::lower(page.title).find(topic) != std::string::npos) return 40 + guide;
+  if (name.starts_with(topic)) return 70 + guide;  // learn/04
+  if (has_word(leaf, topic)) return 60 + guide;
+  if (has_word(text::lower(page.title), topic)) return 40 + guide;
   return 0;
 }
 
@@ -71,10 +81,53 @@ Error no_page(const std::string& topic, const std::vector<DocPage>& pages) {
   std::vector<std::string> names;
   for (const DocPage& page : pages) names.push_back(fs::path(page.name).filename().string());
   const auto meant = text::closest(text::lower(topic), names);
-  return {Fault::Usage, fmt::format("no page is about '{}'", topic),
-          "no page has it in its name or title",
+  return {Fault::Usage, fmt::format("no page named '{}'", topic), "",
           meant ? fmt::format("did you mean kiln docs {}? kiln docs lists all pages", *meant)
-                : "kiln docs lists the pages"};
+                : fmt::format("kiln docs lists the pages; kiln docs --search {} finds it in texts",
+                              text::shell_quote(topic))};
+}
+
+// Comments are for whoever edits a page.
+std::string without_comments(std::string text) {
+  constexpr std::string_view kBegin = "<!--", kEnd = "-->\n";
+  for (size_t at = text.find(kBegin); at != text.npos; at = text.find(kBegin, at)) {
+    const size_t end = text.find(kEnd, at);
+    if (end == text.npos) break;
+    text.erase(at, end + kEnd.size() - at);
+  }
+  return text;
+}
+
+// Guides first: "page:line: text", at most so many of a page.
+Result<int> search(const std::vector<DocPage>& pages, const std::string& wanted, Context& context) {
+  constexpr int kMostOfAPage = 3;
+  const std::string topic = text::lower(wanted);
+  std::vector<const DocPage*> order;
+  for (const bool guides : {true, false})
+    for (const DocPage& page : pages)
+      if (page.name.starts_with("guide/") == guides) order.push_back(&page);
+  Json rows = Json::array();
+  std::string out;
+  for (const DocPage* page : order) {
+    TRY(const std::string text, sys::real_files().read(page->path));
+    int number = 0, found = 0;
+    for (std::string_view line : text::lines(text)) {
+      ++number;
+      if (!has_word(text::lower(line), topic)) continue;
+      rows.push_back({{"name", page->name}, {"line", number}, {"text", std::string(line)}});
+      if (++found <= kMostOfAPage)
+        out += fmt::format("{}:{}: {}\n", page->name, number, text::trim(line));
+    }
+    if (found > kMostOfAPage) out += fmt::format("{}: {} more\n", page->name, found - kMostOfAPage);
+  }
+  if (rows.empty())
+    return Error{Fault::Usage, fmt::format("no page contains '{}'", wanted), "",
+                 "try another word; kiln docs lists the pages"};
+  if (context.json)
+    context.print_json({{"found", rows}});
+  else
+    context.print(out);
+  return 0;
 }
 
 Result<int> list(const std::vector<DocPage>& pages, Context& context) {
@@ -95,6 +148,7 @@ Result<int> list(const std::vector<DocPage>& pages, Context& context) {
 Result<int> run(const Options& options, Context& context) {
   TRY(const project::Home home, project::find_home(context.env));
   TRY(const std::vector<DocPage> pages, all_pages(home.root / "docs"));
+  if (!options.search.empty()) return search(pages, options.search, context);
   if (options.topic.empty()) return list(pages, context);
   const std::string topic = text::lower(options.topic);
   const DocPage* best = nullptr;
@@ -108,7 +162,7 @@ Result<int> run(const Options& options, Context& context) {
                                {"path", best->path.string()},
                                {"text", text}}),
            0;
-  context.print(options.path ? best->path.string() + "\n" : text);
+  context.print(options.path ? best->path.string() + "\n" : without_comments(text));
   return 0;
 }
 
@@ -117,6 +171,8 @@ Run setup(CLI::App& app) {
   app.add_option("TOPIC", options->topic,
                  "A page: bench, guide/bench, glossary (default: list all pages)")
       ->type_name("");
+  app.add_option("-s,--search", options->search, "List the lines of all pages that contain this")
+      ->type_name("TEXT");
   app.add_flag("--path", options->path, "Print the path of the page, not its text");
   app.footer("kiln docs sanitize | less\nThe pages are those of this version; no network is used.");
   return [options](Context& context) { return run(*options, context); };
