@@ -34,6 +34,7 @@ struct Session {
   fs::path folder;
   build::Request request;
   double limit_s = 0;  // of the program, of pytest and of the benchmark, each
+  std::string select;  // pytest's -k; empty: all
   std::vector<Part> parts;
 
   // `check` gives "" for passed, "skipped: WHY", or why it failed.
@@ -103,8 +104,14 @@ std::string run_pytest(Session& session) {
   if (!missing->empty())
     return fmt::format("skipped: {0} has no {1}; {0} -m pip install {2}, or set KILN_PYTHON",
                        python->program, fmt::join(*missing, " and no "), fmt::join(*missing, " "));
-  return run_child(session, {python->program, "-m", "pytest", "-q", "tests"}, python->env,
-                   "pytest ended with ");
+  std::vector<std::string> words = {python->program, "-m", "pytest", "-q", "tests"};
+  if (!session.select.empty()) words.insert(words.end(), {"-k", session.select});
+  const std::string failed =
+      run_child(session, std::move(words), python->env, "pytest ended with ");
+  constexpr const char* kNothingSelected = "exit code 5";  // pytest.ExitCode.NO_TESTS_COLLECTED
+  if (!session.select.empty() && failed.ends_with(kNothingSelected))
+    return fmt::format("no test matches -k '{}'", session.select);
+  return failed;
 }
 
 // The scaffold's own bench.py, which prints its times next to torch's; without torch what kiln.toml
@@ -131,6 +138,7 @@ std::string run_bench(Session& session, const sys::Environment& env) {
 struct Extent {
   bool bench = false;
   double limit_s = 0;
+  std::string select;  // only tests with these names
 };
 
 Result<int> run(build::Request request, const std::string& target, const Extent& extent,
@@ -144,19 +152,22 @@ Result<int> run(build::Request request, const std::string& target, const Extent&
                                                : "there is no such folder",
                  "kiln new NAME makes a project with tests"};
   TRY(sys::Environment env, program_environment(context.env));
-  Session session{context, folder, std::move(request), extent.limit_s, {}};
+  Session session{context, folder, std::move(request), extent.limit_s, extent.select, {}};
 
   session.request.targets = {folder.string()};
   TRY(build::Outcome library, build_for(context, session.request));
   session.add("build " + library.name, [] { return std::string(); });
   session.parts.back().seconds = library.seconds;
-  if (files.state(folder / "main.cu").is_file()) {
+  if (extent.select.empty() && files.state(folder / "main.cu").is_file()) {
     build::Request program = session.request;
     program.targets = {(folder / "main.cu").string()};
     program.program = true;
     TRY(build::Outcome built, build_for(context, program));
     session.add("main.cu", [&] { return run_program(session, built.file, env); });
   }
+  if (!extent.select.empty() && !files.state(folder / "tests").is_directory)
+    return Error{Fault::Usage, fmt::format("cannot select tests of {}", target),
+                 "it has no folder tests", "leave out -k"};
   if (files.state(folder / "tests").is_directory)
     session.add("tests", [&] { return run_pytest(session); });
   bool has_bench = files.state(folder / "bench.py").is_file();
@@ -185,6 +196,9 @@ Run setup(CLI::App& app) {
       ->type_name("");
   app.add_flag("--bench", options->extent.bench,
                "Run bench.py at the end, or kiln bench without torch");
+  app.add_option("-k", options->extent.select,
+                 "Run only the Python tests whose names match, as pytest -k; not main.cu")
+      ->type_name("EXPR");
   add_limit(app, options->extent.limit_s, "a program, pytest or benchmark");
   add_build_options(app, options->request);
   app.footer(
