@@ -93,6 +93,7 @@ Result<int> show(const Context& context) {
   build::CacheCounts counts = build::read_counts(sys::real_files(), place.folder);
   TRY(fs::path cache, project::cache_folder(context.env));
   fs::path torch = torch_extensions(context);
+  const uint64_t tried = bytes_below(cache / "environments");
   uint64_t lone = bytes_below(cache / "lone"), torch_bytes = torch.empty() ? 0 : bytes_below(torch);
   std::string ccache = ccache_says(context, "--show-stats").value_or("");
   auto remote = context.env.get("KILN_CACHE_REMOTE");
@@ -109,6 +110,7 @@ Result<int> show(const Context& context) {
                         {"evicted", counts.evicted},
                         {"remote", remote.value_or("")},
                         {"lone_builds_bytes", lone},
+                        {"environments_bytes", tried},
                         {"torch_extensions", {{"folder", torch.string()}, {"bytes", torch_bytes}}},
                         {"ccache", ccache}});
     return 0;
@@ -122,6 +124,9 @@ Result<int> show(const Context& context) {
   if (remote) out += fmt::format("  shared at {}\n", *remote);
   out += fmt::format("{}\n  {} of builds of single files\n", (cache / "lone").string(),
                      bytes_text(lone));
+  if (tried)
+    out += fmt::format("{}\n  {} of environments for kiln wheel and its --try\n",
+                       (cache / "environments").string(), bytes_text(tried));
   if (!torch.empty() && torch_bytes)
     out += fmt::format("{}\n  {} of torch.utils.cpp_extension\n", torch.string(),
                        bytes_text(torch_bytes));
@@ -242,7 +247,7 @@ Result<int> clear(const Options& options, const Context& context) {
   CHECK_OK(remove(place.folder / "counts.json"));
   if (options.everything) {
     TRY(fs::path cache, project::cache_folder(context.env));
-    for (const char* name : {"lone", "facts"}) CHECK_OK(remove(cache / name));
+    for (const char* name : {"lone", "facts", "environments"}) CHECK_OK(remove(cache / name));
     for (const fs::path& folder : torch_builds(context)) CHECK_OK(remove(folder));
     if (!ccache_program(context).empty()) {
       if (!options.dry_run && !ccache_says(context, "--clear"))
@@ -291,8 +296,9 @@ Run setup(CLI::App& app) {
       ->type_name("SIZE");
   CLI::App* none =
       add("clear", "Remove all entries", [](const Options& o, Context& c) { return clear(o, c); });
-  none->add_flag("--all", options->everything,
-                 "Also builds of single files, torch_extensions and ccache");
+  none->add_flag(
+      "--all", options->everything,
+      "Also builds of single files, environments of kiln wheel, torch_extensions, ccache");
   for (CLI::App* sub : {less, none})
     sub->add_flag("--dry-run", options->dry_run, "Print what would be removed, and remove nothing");
   app.footer(
