@@ -75,7 +75,17 @@ class Walk {
   }
 
   Result<Prepared> script_words() {
-    if (at_ < words_.size() && words_[at_] == "--") ++at_;
+    const bool meant = at_ < words_.size() && words_[at_] == "--";
+    if (meant) ++at_;
+    for (size_t i = at_; !meant && i < words_.size() && words_[i] != "--"; ++i)
+      if (const std::string name = words_[i].substr(0, words_[i].find('='));
+          name.starts_with("--") && find(name)) {
+        out_.notes.push_back(fmt::format(
+            "note: {0} stands after the script and is passed to it; kiln's own options go before "
+            "the script (a -- after the script says that this is meant)",
+            name));
+        break;
+      }
     out_.rest.assign(words_.begin() + static_cast<ptrdiff_t>(at_), words_.end());
     return std::move(out_);
   }

@@ -214,7 +214,8 @@ Result<Manifest> parse_manifest(std::string_view text, std::string_view path) {
                  "the ops need a namespace, torch.ops.<name>", "add a line: name = \"my_ops\""};
   if (!text::is_identifier(manifest.name))
     return place.error(
-        table.get("name")->source(), fmt::format("'{}' cannot be a name of ops", manifest.name),
+        table.get("name")->source(),
+        fmt::format("'{}' is not a valid op library name", manifest.name),
         "it becomes torch.ops.<name> and a C++ name: letters, digits and _, but not a keyword",
         fmt::format("name = \"{}\"", text::to_identifier(manifest.name)));
   if (table.contains("sources") && manifest.sources.empty())

@@ -149,13 +149,25 @@ Result<Compiler> locate_nvcc(const sys::Files& files, const sys::Environment& en
       "kiln setup, "
       "nvidia/cu13/bin and nvidia/cuda_nvcc/bin in the site-packages of kiln and of the "
       "Python on PATH",
-      "kiln setup, or pip install 'kiln-cuda[nvcc]', or the CUDA toolkit (apt install "
+      "kiln setup installs it; or the CUDA toolkit (apt install "
       "cuda-nvcc-13-0 "
       "cuda-cudart-dev-13-0, or "
       "conda install -c nvidia cuda-nvcc), or set CUDA_HOME to where it is"};
 }
 
 }  // namespace
+
+std::string misleading_cuda_home(const sys::Files& files, const sys::Environment& env) {
+  if (env.get("NVCC")) return "";
+  std::string first;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    auto home = env.get(variable);
+    if (!home) continue;
+    if (files.state(path(*home) / "bin/nvcc").is_executable) return first;
+    if (first.empty()) first = fmt::format("{}={} has no bin/nvcc", variable, *home);
+  }
+  return first;
+}
 
 Result<Compiler> find_nvcc(const sys::Files& files, const sys::Environment& env) {
   TRY(Compiler compiler, locate_nvcc(files, env));
@@ -209,11 +221,16 @@ std::string supported_archs(const Compiler& nvcc, sys::Processes& processes) {
   sys::ProcessSpec spec;
   spec.arguments = {nvcc.path.string(), "--list-gpu-code"};
   auto result = processes.run(spec);
-  std::vector<std::string> names;
+  std::vector<Arch> archs;
   if (result && result->exit_code == 0)
     for (std::string_view word : text::split_any(result->out, " \n"))
       if (auto list = parse_arch_list(word); list && word.starts_with("sm_"))
-        names.push_back(list->sass[0].text());
+        archs.push_back(list->sass[0]);
+  std::ranges::stable_sort(archs, {}, [](const Arch& one) {  // nvcc has 11.0 before 10.3
+    return std::pair(one.major, one.minor);
+  });
+  std::vector<std::string> names;
+  for (const Arch& one : archs) names.push_back(one.text());
   return text::join(names, ", ");
 }
 

@@ -25,6 +25,10 @@ struct Compiler {
 // python3, python).
 Result<Compiler> find_nvcc(const sys::Files& files, const sys::Environment& env);
 
+// "CUDA_HOME=/nowhere has no bin/nvcc"; "" where the variable is not set, or leads to one. An nvcc
+// that is found elsewhere may be of another version than the one that is meant.
+std::string misleading_cuda_home(const sys::Files& files, const sys::Environment& env);
+
 struct HostCompiler : Compiler {
   bool chosen = false;  // by CXX: nvcc must be given it; else nvcc finds its own (NVCC_CCBIN, PATH)
 };

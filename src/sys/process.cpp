@@ -244,8 +244,11 @@ InterruptScope::~InterruptScope() {
 int pending_interrupt() { return g_interrupt; }
 
 Error interrupted_error() {
-  return {Fault::Interrupted, "interrupted", fmt::format("signal {}", ::strsignal(g_interrupt)),
-          ""};
+  const int signal = g_interrupt;
+  return {Fault::Interrupted,
+          signal == SIGINT ? "interrupted (Ctrl-C)"
+                           : fmt::format("interrupted ({})", ::strsignal(signal)),
+          "", ""};
 }
 
 }  // namespace kiln::sys

@@ -207,7 +207,7 @@ void choose_variants(Plan& plan) {
 
 Status check_options(const Request& request) {
   if (!request.name.empty() && !text::is_identifier(request.name))
-    return Error{Fault::Usage, fmt::format("'{}' cannot be a name of ops", request.name),
+    return Error{Fault::Usage, fmt::format("'{}' is not a valid op library name", request.name),
                  "it becomes torch.ops.<name> and a C++ name",
                  fmt::format("--name {}", text::to_identifier(request.name))};
   for (const std::string& define : request.defines) {
@@ -322,6 +322,9 @@ Status find_tools(Plan& plan, const World& world) {
       std::any_of(plan.sources.begin(), plan.sources.end(), [](const Source& s) { return s.cuda; });
   if (any_cuda) {
     TRY(plan.nvcc, project::find_nvcc(world.files, world.env));
+    const std::string misled = project::misleading_cuda_home(world.files, world.env);
+    if (world.on_note && !misled.empty())
+      world.on_note(fmt::format("warning: {}; using {}", misled, plan.nvcc->path.string()));
     plan.cuda_include = cuda_include_of(*plan.nvcc);
   } else if (std::any_of(plan.sources.begin(), plan.sources.end(),
                          [](const Source& s) { return !s.facts.torch_header.empty(); })) {

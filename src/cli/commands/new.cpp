@@ -32,13 +32,13 @@ Result<int> run(const Options& options, Context& context) {
     bool one_file = name.ends_with(".cu");
     std::string fitting = text::to_identifier(one_file ? goal.stem().string() : name);
     return Error{
-        Fault::Usage, fmt::format("'{}' cannot be a name of ops", name),
+        Fault::Usage, fmt::format("'{}' is not a valid op library name", name),
         "it becomes torch.ops.<name> and a C++ name: letters, digits and _, but not a keyword",
         fmt::format("kiln new {}{}", one_file ? "--minimal " : "",
                     (goal.parent_path() / fitting).string())};
   }
   if (std::string why = project::name_taken(name); !why.empty())
-    return Error{Fault::Usage, fmt::format("'{}' cannot be the name of new ops", name),
+    return Error{Fault::Usage, fmt::format("'{}' is already the name of a module", name),
                  fmt::format("import {} would find two modules: {}", name, why),
                  fmt::format("kiln new {}{}", options.minimal ? "--minimal " : "",
                              (goal.parent_path() / ("my_" + name)).string())};

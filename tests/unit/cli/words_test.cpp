@@ -55,6 +55,17 @@ TEST(Words, TakeNegativeNumbersAsValues) {
               ElementsAre("a.cu", "op", "-5", "-.5", "--repeat=-1"));
 }
 
+TEST(Words, NameAnOptionOfKilnThatTheScriptGets) {
+  const auto after = prepared("profile", {"train.py", "--steps", "3", "--html", "p.html"});
+  EXPECT_THAT(after->rest, ElementsAre("--steps", "3", "--html", "p.html"));
+  EXPECT_THAT(after->notes, ElementsAre(HasSubstr("--html stands after the script")));
+  EXPECT_THAT(prepared("sanitize", {"train.py", "--sarif=x"})->notes,
+              ElementsAre(HasSubstr("--sarif")));
+  EXPECT_THAT(prepared("profile", {"train.py", "--steps", "3"})->notes, IsEmpty());
+  EXPECT_THAT(prepared("profile", {"train.py", "--", "--html", "p.html"})->notes, IsEmpty());
+  EXPECT_THAT(prepared("profile", {"--html", "p.html", "train.py"})->notes, IsEmpty());
+}
+
 TEST(Words, TakeShortFlagsTogether) {
   EXPECT_THAT(prepared("build", {"-vq", "a.cu"})->words, ElementsAre("-v", "-q", "a.cu"));
 }

@@ -35,6 +35,13 @@ TEST(Nvcc, IsLookedForInOrder) {
   EXPECT_EQ(path({{"NVCC", "/bin/nvcc"}, {"CUDA_HOME", "/cuda"}, {"PATH", "/x"}}), "/bin/nvcc");
   EXPECT_EQ(path({{"CUDA_HOME", "/cuda"}, {"PATH", "/bin"}}), "/cuda/bin/nvcc");
   EXPECT_EQ(path({{"CUDA_HOME", "/nowhere"}, {"PATH", "/bin"}}), "/bin/nvcc");
+  const auto misleading = [&](sys::Environment env) { return misleading_cuda_home(files, env); };
+  EXPECT_EQ(misleading({{"CUDA_HOME", "/nowhere"}}), "CUDA_HOME=/nowhere has no bin/nvcc");
+  EXPECT_EQ(misleading({{"CUDA_HOME", "/nowhere"}, {"CUDA_PATH", "/cuda"}}),
+            "CUDA_HOME=/nowhere has no bin/nvcc");
+  EXPECT_EQ(misleading({{"CUDA_HOME", "/cuda"}, {"CUDA_PATH", "/nowhere"}}), "");
+  EXPECT_EQ(misleading({{"NVCC", "/bin/nvcc"}, {"CUDA_HOME", "/nowhere"}}), "");
+  EXPECT_EQ(misleading({}), "");
   EXPECT_EQ(path({{"PATH", "/x"}}), "/usr/local/cuda/bin/nvcc");
 }
 
