@@ -97,14 +97,20 @@ void scan_setup_py(std::string_view text, Project& project) {
   std::string code;
   for (std::string_view line : text::lines(text))
     code += std::string(line.substr(0, line.find('#'))) + "\n";
+  bool imports_kiln = false;
   for (std::string_view line : text::lines(code)) {
     std::string_view trimmed = text::trim(line);
+    for (std::string_view begin : {"from kiln ", "from kiln.", "import kiln ", "import kiln."})
+      imports_kiln |= (std::string(trimmed) + " ").starts_with(begin);
     if (trimmed.starts_with("import torch") || trimmed.starts_with("from torch"))
       project.imports_torch = true;
   }
   std::string dense;
   for (char c : code)
     if (!is_blank(c)) dense += c;
+  // kiln's classes under torch's names: kiln builds it, with its own headers, ninja and cache.
+  project.kiln |= imports_kiln && (code.find("torch.utils.cpp_extension") == code.npos ||
+                                   code.find("patch_torch") != code.npos);
   project.no_ninja |= dense.find("use_ninja=False") != dense.npos;
   for (std::string_view word : text::split_any(code, " \t\n\"',()[]{}")) {
     if (!word.starts_with("-") && !word.starts_with("arch=")) continue;

@@ -44,9 +44,10 @@ std::string counts_line(const std::vector<results::DoctorCheck>& checks) {
   const auto fixable = std::count_if(checks.begin(), checks.end(), [](const auto& check) {
     return is_trouble(check) && check.fixes_itself;
   });
-  return fmt::format("{} {}, {} {}{}\n", faults, faults == 1 ? "fault" : "faults", warnings,
-                     warnings == 1 ? "warning" : "warnings",
-                     fixable ? fmt::format("; kiln doctor --fix fixes {}", fixable) : "");
+  return fmt::format(
+      "{} {}, {} {}{}\n", faults, faults == 1 ? "fault" : "faults", warnings,
+      warnings == 1 ? "warning" : "warnings",
+      fixable ? fmt::format("; {} can be fixed with kiln doctor --fix", fixable) : "");
 }
 
 }  // namespace

@@ -9,15 +9,19 @@
 #include <memory>
 #include <set>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/setup_run.h"
 #include "doctor/gather.h"
 #include "doctor/report.h"
+#include "doctor/setup.h"
 
 namespace kiln::cli {
 namespace doctor_cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Options {
   std::vector<std::string> targets;
@@ -65,6 +69,30 @@ std::set<doctor::Cure> cures_of(const std::vector<doctor::CheckResult>& results)
   return cures;
 }
 
+// What setup would do was done before: only this shell has not read the file that it wrote.
+bool is_already_set_up(const doctor::Facts& facts, const std::set<doctor::Cure>& cures,
+                       const Context& context) {
+  if (facts.setup_folder.empty() || cures != std::set{doctor::Cure::Environment}) return false;
+  doctor::SetupOptions setup;
+  setup.folder = facts.setup_folder;
+  setup.only = cures;
+  const doctor::Outside outside{sys::real_files(), sys::real_processes(), context.env};
+  const auto plan = doctor::plan_setup(facts, setup, outside);
+  return plan && plan->actions.empty();
+}
+
+void name_env_file(std::vector<doctor::CheckResult>& results, const doctor::Facts& facts) {
+  for (doctor::CheckResult& result : results) {
+    if (result.finding.cure != doctor::Cure::Environment) continue;
+    result.finding.cure = doctor::Cure::None;
+    if (result.finding.verdict >= doctor::Verdict::Warn)
+      result.finding.fix =
+          fmt::format("source {}, which kiln setup wrote; or {}",
+                      text::shell_quote((fs::path(facts.setup_folder) / "env.sh").string()),
+                      result.finding.fix);
+  }
+}
+
 Status mend(const doctor::Facts& facts, std::set<doctor::Cure> cures, bool dry_run,
             const Context& context) {
   doctor::SetupOptions setup;
@@ -105,6 +133,10 @@ Result<int> run(Options& options, Context& context) {
   TRY(doctor::Facts facts, gather(options, context));
   std::vector<doctor::CheckResult> found = asked_for(options, doctor::run_checks(facts));
   std::set<doctor::Cure> cures = cures_of(found);
+  if (!cures.empty() && is_already_set_up(facts, cures, context)) {
+    name_env_file(found, facts);
+    cures.clear();
+  }
   bool fix = options.fix && !cures.empty();
   const results::DoctorReport shown = doctor::report_of(facts, found);
   // One JSON value: that of the fix, where there is something to fix.

@@ -83,6 +83,21 @@ TEST(Gather, ReadsSetupPyWithoutRunningIt) {
   EXPECT_THAT(project.flags, HasSubstr("-std=c++17"));
 }
 
+TEST(Gather, SeesWhetherKilnBuildsASetupPy) {
+  const auto by_kiln = [](const char* text) {
+    Project project;
+    scan_setup_py(text, project);
+    return project.kiln;
+  };
+  EXPECT_TRUE(by_kiln("from kiln import BuildExtension, CUDAExtension\n"));
+  EXPECT_TRUE(
+      by_kiln("import kiln\nkiln.patch_torch()\nfrom torch.utils.cpp_extension import "
+              "CUDAExtension\n"));
+  EXPECT_FALSE(by_kiln("import kiln\nfrom torch.utils.cpp_extension import CUDAExtension\n"));
+  EXPECT_FALSE(by_kiln("from torch.utils.cpp_extension import CUDAExtension\n"));
+  EXPECT_FALSE(by_kiln("# from kiln import CUDAExtension\nimport kilnwork\n"));
+}
+
 TEST(Gather, ScansSources) {
   SourceFile source =
       scan_project_source("a.cu", "#include <torch/extension.h>\nasm(\"wgmma.mma_async.x\");\n");

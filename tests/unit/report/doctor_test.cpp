@@ -28,7 +28,7 @@ TEST(DoctorText, HasOneLineAnAreaAndTheFixBelow) {
             "       x ninja: ninja is not there\n"
             "         fix: kiln setup\n"
             "[ok] Caches          /cache\n"
-            "1 fault, 0 warnings; kiln doctor --fix fixes 1\n");
+            "1 fault, 0 warnings; 1 can be fixed with kiln doctor --fix\n");
 }
 
 TEST(DoctorText, ShowsEveryCheckAndTheFactsOnRequest) {
