@@ -65,7 +65,7 @@ std::string why_uncached(const Work& work) {
 // The result of the last build if no input changed; else what is not goes to
 // `trigger`.
 std::optional<Outcome> unchanged(const Work& work, std::string& trigger) {
-  trigger = "--fresh asks for it";
+  trigger = "--fresh was given";
   if (work.plan.fresh) return std::nullopt;
   trigger = "there was no finished build in this folder";
   auto content = work.world.files.read(work.in_build_dir(kStateFile));
@@ -153,7 +153,7 @@ Result<std::optional<fs::path>> edited(Work& work) {
   auto edit = state ? find_edit(work, *state, why) : std::nullopt;
   if (!state) why = work.explanation.trigger;
   if (work.plan.full_lane) {
-    why = work.plan.fresh ? "--fresh asks for it" : "a release is built whole";
+    why = work.plan.fresh ? "--fresh" : "a release is built whole";
     edit.reset();
   }
   std::optional<EditedLibrary> made;

@@ -23,7 +23,7 @@ constexpr const char* kHeading = "Build options";
 // What the compilers and the linker are given.
 void add_compiler_options(CLI::App& app, build::Request& request) {
   add_list(app, "-D,--define", request.defines, "NAME=VALUE",
-           "Define a macro, commas and all (repeatable)");
+           "Define a macro; the value may contain commas (repeatable)");
   add_list(app, "-I,--include", request.includes, "DIR",
            "Search this folder for headers (repeatable)");
   add_list(app, "--cuda-flag", request.cuda_flags, "FLAG",

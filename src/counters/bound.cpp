@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/units.h"
 #include "counters/derived.h"
@@ -44,8 +45,8 @@ Limit of_l1(const Counts& counts, const Gpu& gpu) {
       counts[Metric::shared_ld_wavefronts] + counts[Metric::shared_st_wavefronts];
   const double passes = number(shared) + number(counts[Metric::global_ld_sectors]) / 4;
   return {"L1 and shared memory", passes / gpu.multiprocessors / gpu.clock_mhz,
-          fmt::format("{:.0f} passes, one per clock on {} multiprocessors", passes,
-                      gpu.multiprocessors)};
+          fmt::format("{} passes, one per clock on {} multiprocessors",
+                      grouped(static_cast<uint64_t>(std::round(passes))), gpu.multiprocessors)};
 }
 
 Limit of_arithmetic(const char* name, double flops, double tflops) {
@@ -56,9 +57,9 @@ Limit of_arithmetic(const char* name, double flops, double tflops) {
 Limit of_starts(const results::CounterLaunch& launch, const Gpu& gpu) {
   const double blocks = number(launch.grid[0]) * launch.grid[1] * launch.grid[2];
   const double per_us = gpu.blocks_per_clock * gpu.clock_mhz;
-  return {"start of blocks", per_us > 0 ? blocks / per_us : 0,
-          fmt::format("{:.0f} block{}, {:g} per clock", blocks, blocks == 1 ? "" : "s",
-                      gpu.blocks_per_clock)};
+  return {"block launch rate", per_us > 0 ? blocks / per_us : 0,
+          fmt::format("{} block{}, {:g} per clock", grouped(static_cast<uint64_t>(blocks)),
+                      blocks == 1 ? "" : "s", gpu.blocks_per_clock)};
 }
 
 }  // namespace

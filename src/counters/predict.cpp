@@ -170,7 +170,7 @@ void predict_time(const results::CounterLaunch& launch, const Programs& programs
                                               kClocksOfUpdate / clocks_of_us}}),
       {"L1 and shared memory", per_multiprocessor(passes) / kReachedL1},
       {"latency", waves * clocks_of_warp / clocks_of_us},
-      {"start of blocks", blocks / kBlocksPerClock / clocks_of_us}};
+      {"block launch rate", blocks / kBlocksPerClock / clocks_of_us}};
   const double at_once = std::min(resident, std::ceil(blocks / multiprocessors));
   results::Bound& out = report->bound;
   const double bound = out.limits.empty() ? 0 : out.limits.front().us;

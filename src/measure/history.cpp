@@ -115,7 +115,7 @@ std::string changes_text(const std::vector<Change>& changes) {
   std::string out;
   for (const Change& change : changes)
     out += fmt::format(
-        "  {:<9} {}: {} now, {} then, {:.3f}x ({:.3f} to {:.3f}; below {:.1f} % counts as equal)\n",
+        "  {:<9} {}: {} now, {} then, {:.3f}x ({:.3f} to {:.3f}; noise floor {:.1f} %)\n",
         name_of(change.verdict), change.what, time_text(change.now_ns), time_text(change.then_ns),
         change.ratio.value, change.ratio.interval.low, change.ratio.interval.high,
         100 * change.threshold);

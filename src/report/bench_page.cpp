@@ -67,10 +67,9 @@ std::string verdicts(const BenchResult& result) {
   for (const results::Comparison& c : result.comparisons)
     out += fmt::format(
         "<p><span class=\"tag {0}\">{0}</span> {1} against {2}: {3:.3f}x its time ({4:.3f} to "
-        "{5:.3f}); "
-        "A against A {6:.3f}</p>\n",
+        "{5:.3f}); noise floor {6:.1f} %</p>\n",
         escape(c.verdict), escape(c.a), escape(c.b), c.ratio.value, c.ratio.low, c.ratio.high,
-        c.a_against_a.value);
+        100 * c.threshold);
   for (const results::BenchFinding& finding : result.findings)
     out += fmt::format("<p><span class=\"tag {0}\">{0}</span> <b>{1}</b>{2}: {3}</p>\n",
                        escape(finding.weight), escape(finding.trap),
@@ -150,7 +149,8 @@ std::string history_charts(const std::vector<BenchResult>& results,
                                          old.source_hash.value_or("").substr(0, 8))});
     }
     if (line.points.size() < 2) continue;
-    out += "<h3>" + escape(title) + "</h3>\n" + line_chart({line}, {"run", "us per call"});
+    out += "<h3>" + escape(title) + "</h3>\n" +
+           line_chart({line}, {.x = "run", .y = "us per call", .whole_x = true});
   }
   return out.empty() ? "" : "<h2>History</h2>\n" + out;
 }

@@ -19,8 +19,14 @@ double half_width_percent(const results::Summary& summary) {
   return summary.median_ns > 0 ? 50 * (summary.high_ns - summary.low_ns) / summary.median_ns : 0;
 }
 
+// A label may be a whole expression; one that is cut shows it.
+std::string label(const std::string& name, size_t width) {
+  return name.size() <= width ? name : name.substr(0, width - 3) + "...";
+}
+constexpr size_t kLabelWidth = 24, kColumnWidth = 14;
+
 std::string contender_line(const Contender& one, bool engine) {
-  std::string line = fmt::format("  {:<24} {:>9}  +-{:.1f} %", one.name,
+  std::string line = fmt::format("  {:<24} {:>9}  +-{:.1f} %", label(one.name, kLabelWidth),
                                  time_text(one.cold.median_ns), half_width_percent(one.cold));
   if (!one.cold.converged) line += " (not converged)";
   line += fmt::format(", {} samples", one.cold.count);
@@ -47,10 +53,14 @@ constexpr TimesRow kGpuRows[] = {
 std::string times_table(const BenchResult& result) {
   const bool engine = result.on_engine();
   std::string out = fmt::format("  {:<24}", "");
-  for (const Contender& one : result.contenders) out += fmt::format(" {:>14.14}", one.name);
+  const auto cell_of = [&](const Contender& one, const std::string& text) {
+    const size_t width = std::clamp(one.name.size(), kColumnWidth, kLabelWidth);
+    return fmt::format(" {:>{}}", text, width);
+  };
+  for (const Contender& one : result.contenders) out += cell_of(one, label(one.name, kLabelWidth));
   const auto row = [&](std::string_view name, auto&& cell) {
     out += fmt::format("\n  {:<24}", name);
-    for (const Contender& one : result.contenders) out += fmt::format(" {:>14}", cell(one));
+    for (const Contender& one : result.contenders) out += cell_of(one, cell(one));
   };
   row(engine ? "a call" : "isolated, cold L2",
       [](const Contender& one) { return time_text(one.cold.median_ns); });
@@ -82,8 +92,9 @@ std::string engine_counts(const Contender& one) {
       "  {} on the engine, per call: {} launch{} of {:.0f} threads in total\n", one.name,
       one.counts->launches, one.counts->launches == 1 ? "" : "es", one.counts->threads);
   for (const results::KernelLaunch& kernel : one.kernels)
-    out += fmt::format("    {}: {} blocks of {}, {}\n", kernel.name, size_text(kernel.grid),
-                       size_text(kernel.block), time_text(kernel.ns));
+    out += fmt::format("    {}: {} block{} of {}, {}\n", kernel.name, size_text(kernel.grid),
+                       size_text(kernel.grid) == "1" ? "" : "s", size_text(kernel.block),
+                       time_text(kernel.ns));
   return out;
 }
 
@@ -92,10 +103,8 @@ std::string comparison_line(const results::Comparison& c, bool color) {
   if (color && verdict == "SLOWER") verdict = "\x1b[31m" + verdict + "\x1b[0m";
   if (color && verdict == "FASTER") verdict = "\x1b[32m" + verdict + "\x1b[0m";
   return fmt::format(
-      "  {} against {}: {}, {:.3f}x its time ({:.3f} to {:.3f}; A against A {:.3f}; below {:.1f} % "
-      "counts as equal)\n",
-      c.a, c.b, verdict, c.ratio.value, c.ratio.low, c.ratio.high, c.a_against_a.value,
-      100 * c.threshold);
+      "  {} against {}: {}, {:.3f}x its time ({:.3f} to {:.3f}; noise floor {:.1f} %)\n", c.a, c.b,
+      verdict, c.ratio.value, c.ratio.low, c.ratio.high, 100 * c.threshold);
 }
 
 std::string machine_lines(const BenchResult& result) {
@@ -126,9 +135,9 @@ std::string machine_lines(const BenchResult& result) {
 std::string bound_line(const BenchResult& result) {
   if (!result.bound) return "";
   const results::BenchBound& bound = *result.bound;
-  std::string out = fmt::format("  bound on {}: {} by {} ({})", bound.gpu,
+  std::string out = fmt::format("  lower bound on {}: {}, limited by {} ({})", bound.gpu,
                                 time_text(1e3 * bound.us), bound.by, bound.work);
-  if (bound.by.empty()) out = fmt::format("  bound on {}: none", bound.gpu);
+  if (bound.by.empty()) out = fmt::format("  lower bound on {}: none", bound.gpu);
   if (!result.on_engine() && bound.us > 0)
     out += fmt::format("; the time is {:.2f}x of it",
                        result.contenders.front().cold.median_ns / 1e3 / bound.us);

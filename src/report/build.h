@@ -18,6 +18,8 @@ Json build_trace(const results::BuildReport& report);
 
 // Steps that overlap in time go to lanes of their own: a lane for each step.
 std::vector<size_t> lanes_of(const std::vector<results::BuildStep>& steps);
+// Of the build's time, what is in no step; 0 where that is not worth a word.
+double seconds_outside_steps(const results::BuildReport& report);
 int64_t first_ns(const std::vector<results::BuildStep>& steps);
 
 }  // namespace kiln::report

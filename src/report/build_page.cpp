@@ -106,8 +106,15 @@ std::string build_page(const results::BuildReport& report) {
                                  escape(report.name), report.rebuilt ? "built" : "nothing changed",
                                  seconds_cell(report.seconds), escape(report.architectures));
   if (report.jobs > 0) body += fmt::format("; {} jobs ({})", report.jobs, escape(report.why_jobs));
-  body += fmt::format("</p>\n<p class=\"soft\">lane: {}; {}</p>\n", escape(report.lane),
+  body += fmt::format("</p>\n<p class=\"soft\">{} ({})</p>\n",
+                      report.lane == "full" ? "full build" : escape(report.lane) + " lane",
                       escape(report.why_lane));
+  const double outside = seconds_outside_steps(report);
+  if (outside > 0)
+    body += fmt::format(
+        "<p class=\"soft\">{} of it outside the steps: reading what changed, starting "
+        "ninja{}</p>\n",
+        seconds_cell(outside), report.headers.empty() ? "." : ", timing the headers.");
   if (report.steps.empty())
     body += "<p>No step had to run.</p>\n";
   else

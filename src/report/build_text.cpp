@@ -31,6 +31,17 @@ int64_t first_ns(const std::vector<results::BuildStep>& steps) {
   return first;
 }
 
+double seconds_outside_steps(const results::BuildReport& report) {
+  if (report.steps.empty()) return 0;
+  const int64_t begin = first_ns(report.steps);
+  double end_s = 0;
+  for (const results::BuildStep& step : report.steps)
+    end_s = std::max(end_s, static_cast<double>(step.begin_ns - begin) / 1e9 + step.seconds);
+  constexpr double kWorthSaying_s = 0.05;
+  const double outside = report.seconds - end_s;
+  return outside < kWorthSaying_s ? 0 : outside;
+}
+
 std::string build_text(const results::BuildReport& report) {
   const auto seconds_text = [](double seconds) { return time_text(seconds * 1e9); };
   const auto bytes = [](uint64_t count) { return bytes_text(static_cast<double>(count)); };
@@ -50,6 +61,9 @@ std::string build_text(const results::BuildReport& report) {
     for (const results::ProgramRun& run : step.commands)
       out += fmt::format("{:<14}  {} {}\n", "", run.program, seconds_text(run.seconds));
   }
+  if (const double outside = seconds_outside_steps(report); outside > 0)
+    out += fmt::format("{:<14}{}{}\n", "outside steps", seconds_text(outside),
+                       report.headers.empty() ? "" : ", timing the headers included");
   for (const results::HeaderSeconds& header : report.headers)
     out += fmt::format("{:<14}{} {}\n", "header", header.name, seconds_text(header.seconds));
   return out;

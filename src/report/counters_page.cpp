@@ -65,8 +65,8 @@ std::string launch_section(const LaunchReport& launch, const std::string& gpu, s
   }
   out += "</p>\n";
   if (!launch.bound.limits.empty())
-    out += fmt::format("<p><b>At least {} on {}, by {}.</b></p>\n",
-                       time_text(launch.bound.limits[0].us * 1e3), escape(gpu),
+    out += fmt::format("<p><b>Lower bound on {}: {} ({})</b></p>\n", escape(gpu),
+                       time_text(launch.bound.limits[0].us * 1e3),
                        escape(launch.bound.limits[0].resource));
   if (!launch.advice.empty()) {
     out += "<ul>\n";

@@ -38,9 +38,9 @@ std::string short_number(double value) {
 
 std::string bound_text(const LaunchReport& launch, const std::string& gpu) {
   const auto& limits = launch.bound.limits;
-  if (limits.empty()) return fmt::format("  bound on {}: no traffic to bound it by\n", gpu);
-  std::string out = fmt::format("  bound on {}: {} by {} ({})", gpu, time_text(limits[0].us * 1e3),
-                                limits[0].resource, limits[0].work);
+  if (limits.empty()) return fmt::format("  lower bound on {}: none, no traffic\n", gpu);
+  std::string out = fmt::format("  lower bound on {}: {}, limited by {} ({})", gpu,
+                                time_text(limits[0].us * 1e3), limits[0].resource, limits[0].work);
   for (size_t i = 1; i < limits.size(); ++i)
     out += fmt::format("{} {} {}", i == 1 ? ";" : ",", limits[i].resource,
                        time_text(limits[i].us * 1e3));
@@ -156,7 +156,7 @@ std::string counters_text(const CounterReport& report) {
     out += "\n";
     i = end;
   }
-  return out + "Instructions are PTX. Counts are exact; what is modelled says so.\n";
+  return out + "Instructions are PTX. Counts are exact; modelled values are marked.\n";
 }
 
 std::string counters_csv(const CounterReport& report) {
@@ -187,7 +187,7 @@ std::string counters_markdown(const CounterReport& report) {
     out += fmt::format("\n## {}. `{}`\n\n", launch.number, launch.kernel);
     if (!launch.bound.limits.empty()) {
       const results::Limit& limit = launch.bound.limits[0];
-      out += fmt::format("At least {}, by {} ({}).\n\n", time_text(limit.us * 1e3), limit.resource,
+      out += fmt::format("Lower bound: {} ({}: {}).\n\n", time_text(limit.us * 1e3), limit.resource,
                          limit.work);
     }
     const auto rows = line_rows(launch);

@@ -189,7 +189,7 @@ std::string scope_notes(const FileDiff& diff) {
   return out;
 }
 
-// "2 kernels changed: 1 more resources, 1 added; 12 unchanged"
+// "2 kernels changed: 1 with more resources, 1 added; 12 unchanged"
 std::string summary_text(const FileDiff& diff, const std::vector<const KernelDiff*>& changed) {
   if (diff.kernels.empty()) return "Neither file contains kernels in SASS.";
   const size_t same = diff.kernels.size() - changed.size();
@@ -200,8 +200,10 @@ std::string summary_text(const FileDiff& diff, const std::vector<const KernelDif
     const auto count = std::ranges::count(changed, change, &KernelDiff::change);
     if (count)
       parts.push_back(fmt::format("{} {}", count,
-                                  change == Change::Same
-                                      ? "with other code and the same figures"
+                                  change == Change::Same ? "with other code and the same figures"
+                                  : change == Change::MoreResources ? "with more resources"
+                                  : change == Change::FewerResources
+                                      ? "with fewer resources"
                                       : text::replace_all(results::name_of(change), "_", " ")));
   }
   return fmt::format("{} kernel{} changed: {}; {} unchanged.", grouped(changed.size()),

@@ -104,17 +104,25 @@ std::string launch_text(const results::ProfileKernel& kernel) {
   return facts;
 }
 
-void tree_rows(const std::vector<results::ProfileNode>& nodes, int depth,
+// The engine is timed for each kernel; an op has no time of its own on it.
+void tree_rows(const std::vector<results::ProfileNode>& nodes, int depth, bool gpu,
                std::vector<std::vector<std::string>>& rows) {
+  const auto add = [&](std::vector<std::string> row, const std::string& facts) {
+    if (!gpu) row.pop_back();
+    row.push_back(facts);
+    rows.push_back(std::move(row));
+  };
   for (const results::ProfileNode& node : nodes) {
     const std::string indent = fmt::format("<span style=\"padding-left:{}px\"></span>", 18 * depth);
-    rows.push_back({indent + escape(node.name), us_text(node.cpu_us), us_text(node.cpu_self_us),
-                    us_text(node.gpu_us), us_text(node.gpu_self_us), escape(node.shapes)});
+    add({indent + escape(node.name), us_text(node.cpu_us), us_text(node.cpu_self_us),
+         gpu ? us_text(node.gpu_us) : "", us_text(node.gpu_self_us)},
+        escape(node.shapes));
     for (const results::ProfileKernel& kernel : node.kernels)
-      rows.push_back({fmt::format("<span style=\"padding-left:{}px\"></span><code>{}</code>",
-                                  18 * (depth + 1), escape(kernel.name)),
-                      "", "", "", us_text(kernel.us), escape(launch_text(kernel))});
-    tree_rows(node.children, depth + 1, rows);
+      add({fmt::format("<span style=\"padding-left:{}px\"></span><code>{}</code>", 18 * (depth + 1),
+                       escape(kernel.name)),
+           "", "", us_text(kernel.us), us_text(kernel.us)},
+          escape(launch_text(kernel)));
+    tree_rows(node.children, depth + 1, gpu, rows);
   }
 }
 
@@ -130,9 +138,10 @@ std::string profile_page(const results::Profile& profile) {
       gpu ? fmt::format("; the GPU was idle {:.0f} %", 100 * profile.gpu_idle.value_or(0))
           : ", on the engine");
   body += flame_graph(profile) + timeline(profile);
-  std::vector<std::vector<std::string>> rows = {{"op", "CPU", "CPU self", gpu ? "GPU" : "engine",
-                                                 gpu ? "GPU self" : "", "shapes; grid x block"}};
-  tree_rows(profile.tree, 0, rows);
+  std::vector<std::vector<std::string>> rows = {{"op", "CPU", "CPU self", gpu ? "GPU" : "engine"}};
+  if (gpu) rows[0].emplace_back("GPU self");
+  rows[0].emplace_back("shapes; grid x block");
+  tree_rows(profile.tree, 0, gpu, rows);
   body += "<h2>Ops</h2>\n<div class=\"ops\">" + table(rows) + "</div>\n";
   const std::string style = std::string(kLook_timeline_css) + std::string(kLook_profile_css);
   return page({.title = "kiln profile: " + profile.title,

@@ -25,14 +25,23 @@ std::string cut(std::string text, size_t width) {
   return text.substr(0, width - 3) + "...";
 }
 
+// What the device did: the GPU, in all and by itself, or the engine, which is timed for each
+// kernel.
+struct DeviceCells {
+  bool gpu = false;
+  std::string all, self = "";
+};
+
 std::string profile_line(const std::string& name, const std::string& cpu,
-                         const std::string& cpu_self, const std::string& gpu,
-                         const std::string& gpu_self, const std::string& facts) {
-  return fmt::format("{:<{}} {:>9} {:>9} {:>9} {:>9}  {}\n", cut(name, kNameWidth), kNameWidth, cpu,
-                     cpu_self, gpu, gpu_self, facts);
+                         const std::string& cpu_self, const DeviceCells& device,
+                         const std::string& facts) {
+  std::string line = fmt::format("{:<{}} {:>9} {:>9} {:>9}", cut(name, kNameWidth), kNameWidth, cpu,
+                                 cpu_self, device.all);
+  if (device.gpu) line += fmt::format(" {:>9}", device.self);
+  return line + "  " + facts + "\n";
 }
 
-std::string kernel_line(const ProfileKernel& kernel, const std::string& indent) {
+std::string kernel_line(const ProfileKernel& kernel, const std::string& indent, bool gpu) {
   std::string facts;
   if (kernel.grid && kernel.block)
     facts = fmt::format("{} blocks of {}", dims_text(*kernel.grid), dims_text(*kernel.block));
@@ -44,8 +53,7 @@ std::string kernel_line(const ProfileKernel& kernel, const std::string& indent) 
     facts += fmt::format(", occupancy {:.0f} %", *kernel.occupancy);
   if (kernel.bytes.value_or(0) > 0 && kernel.us > 0)
     facts += ", " + rate_text(*kernel.bytes / kernel.us / 1e3);
-  return profile_line(indent + "* " + kernel.name, "", "", us_text(kernel.us),
-                      kernel.stream == "engine" ? "(engine)" : "", facts);
+  return profile_line(indent + "* " + kernel.name, "", "", {gpu, us_text(kernel.us)}, facts);
 }
 
 bool alike(const ProfileNode& a, const ProfileNode& b) {
@@ -57,7 +65,7 @@ bool alike(const ProfileNode& a, const ProfileNode& b) {
   return true;
 }
 
-void tree_lines(const std::vector<ProfileNode>& nodes, int depth, std::string& out) {
+void tree_lines(const std::vector<ProfileNode>& nodes, int depth, bool on_gpu, std::string& out) {
   const std::string indent(static_cast<size_t>(2 * depth), ' ');
   for (size_t i = 0; i < nodes.size();) {
     size_t end = i + 1;
@@ -71,10 +79,11 @@ void tree_lines(const std::vector<ProfileNode>& nodes, int depth, std::string& o
     }
     std::string name = indent + nodes[i].name;
     if (end - i > 1) name += fmt::format(" ({} calls)", end - i);
-    out += profile_line(name, us_text(cpu), us_text(cpu_self), us_text(gpu), us_text(gpu_self),
-                        nodes[i].shapes);
-    for (const ProfileKernel& kernel : nodes[i].kernels) out += kernel_line(kernel, indent + "  ");
-    tree_lines(nodes[i].children, depth + 1, out);
+    out += profile_line(name, us_text(cpu), us_text(cpu_self),
+                        {on_gpu, on_gpu ? us_text(gpu) : "", us_text(gpu_self)}, nodes[i].shapes);
+    for (const ProfileKernel& kernel : nodes[i].kernels)
+      out += kernel_line(kernel, indent + "  ", on_gpu);
+    tree_lines(nodes[i].children, depth + 1, on_gpu, out);
     i = end;
   }
 }
@@ -88,9 +97,9 @@ std::string profile_text(const results::Profile& profile) {
   std::string out =
       fmt::format("{}: {} until {}\n", profile.title, time_text(profile.wall_us * 1e3),
                   gpu ? "the GPU was done" : "it returned");
-  out += profile_line("op", "CPU", "CPU self", gpu ? "GPU" : "engine", gpu ? "GPU self" : "",
+  out += profile_line("op", "CPU", "CPU self", {gpu, gpu ? "GPU" : "engine", "GPU self"},
                       "shapes; grid, block");
-  tree_lines(profile.tree, 0, out);
+  tree_lines(profile.tree, 0, gpu, out);
   if (gpu)
     out += fmt::format("{} kernels, the GPU was idle {:.0f} % of the time\n", profile.kernel_count,
                        100 * profile.gpu_idle.value_or(0));

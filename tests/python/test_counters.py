@@ -226,7 +226,7 @@ def test_bound_beside_a_time(command: Path, folder: Path) -> None:
     words += ["--device", "engine", "--bound", "--gpu", "A100"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "bound on A100: 8 ns by DRAM (16.4 KB at 2039 GB/s)" in done.stdout
+    assert "lower bound on A100: 8 ns, limited by DRAM (16.4 KB at 2039 GB/s)" in done.stdout
 
 
 def test_predicted_order_of_variants(command: Path, tmp_path: Path) -> None:

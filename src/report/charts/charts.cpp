@@ -52,7 +52,8 @@ std::string tick_text(double value) {
 struct Scale {
   Range range;
   bool log = false;
-  double from, to;  // in the picture
+  double from, to;     // in the picture
+  bool whole = false;  // no ticks between whole numbers
   double at(double value) const {
     const double v = log ? std::log10(std::max(value, 1e-300)) : value;
     return from + (v - range.low) / (range.high - range.low) * (to - from);
@@ -64,11 +65,21 @@ struct Scale {
         out.push_back(std::pow(10, e));
       if (out.size() >= 2) return out;
       out.clear();
-      for (int i = 0; i <= 3; ++i)
-        out.push_back(std::pow(10, range.low + (range.high - range.low) * i / 3));
+      // Within two decades: 1, 2 and 5 of each.
+      for (int e = static_cast<int>(std::floor(range.low)); e <= std::floor(range.high); ++e)
+        for (const double digit : {1.0, 2.0, 5.0}) {
+          const double at = std::log10(digit) + e;
+          if (at >= range.low && at <= range.high) out.push_back(digit * std::pow(10, e));
+        }
+      if (out.size() >= 2) return out;
+      out.clear();
+      const double low = std::pow(10, range.low), high = std::pow(10, range.high);
+      const double step = round_step(high - low, 3);
+      for (double v = std::ceil(low / step) * step; v <= high; v += step) out.push_back(v);
       return out;
     }
-    const double step = round_step(range.high - range.low, wanted);
+    double step = round_step(range.high - range.low, wanted);
+    if (whole) step = std::max(1.0, std::round(step));
     for (double v = std::ceil(range.low / step) * step; v <= range.high + 1e-9 * step; v += step)
       out.push_back(std::abs(v) < 1e-9 * step ? 0 : v);  // not "-0"
     return out;
@@ -210,7 +221,8 @@ std::string density_chart(const std::vector<Line>& given, std::string_view unit)
 
 std::string line_chart(const std::vector<Line>& given, const Axes& axes) {
   const std::vector<Line> lines = finite(given);
-  Scale x{{}, axes.log_x, kLeft, kWidth - kRight}, y{{}, axes.log_y, kHeight - kBottom, kTop};
+  Scale x{{}, axes.log_x, kLeft, kWidth - kRight, axes.whole_x},
+      y{{}, axes.log_y, kHeight - kBottom, kTop};
   for (const Line& line : lines)
     for (const Point& point : line.points) {
       x.range.add(axes.log_x ? std::log10(std::max(point.x, 1e-300)) : point.x);

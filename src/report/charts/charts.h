@@ -25,6 +25,7 @@ struct Axes {
   std::string x, y;
   bool log_x = false, log_y = false;
   bool marks_only = false;
+  bool whole_x = false;  // counts: no ticks between them
 };
 std::string line_chart(const std::vector<Line>& lines, const Axes& axes);
 

@@ -32,8 +32,8 @@ void ApiChecker::report() {
       if (!finding) continue;
       finding->message = text.substr(0, text.find('\n'));
       finding->count = failure.count;
-      finding->places.push_back(collector_.host_place(
-          fmt::format("call of the host that failed with error {}", failure.code), 0));
+      finding->places.push_back(
+          collector_.host_place(fmt::format("host call failed with error {}", failure.code), 0));
       finding->advice = "check the result of each CUDA call, or ask cudaGetLastError()";
     }
   }

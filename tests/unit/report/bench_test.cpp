@@ -122,6 +122,19 @@ TEST(BenchText, TheEngineHasNoRates) {
               AllOf(HasSubstr("isolated, hot L2"), HasSubstr("2400 GB/s")));
 }
 
+TEST(BenchText, LongLabelsKeepTheColumns) {
+  const std::string text =
+      bench_text(result({contender("add", 5), contender("torch.add(x, y, alpha=alpha)", 6)}));
+  EXPECT_THAT(text, HasSubstr("  torch.add(x, y, alpha...   6.00 us  +-"));
+  EXPECT_THAT(text, HasSubstr("            add torch.add(x, y, alpha...\n"));
+  EXPECT_THAT(text, HasSubstr("        5.00 us                  6.00 us\n"));
+}
+
+TEST(BenchPage, RunsAreCountedInWholeNumbers) {
+  const BenchResult one = result({contender("a", 5)});
+  EXPECT_THAT(bench_page({one}, {one, one}), Not(HasSubstr(">1.2</text>")));
+}
+
 TEST(BenchTables, OneRowAContender) {
   const BenchResult two = result({contender("a", 5), contender("b, c", 6)});
   EXPECT_EQ(count_of(bench_csv({two, two}), "\n"), 5u);
@@ -184,6 +197,14 @@ TEST(ProfileText, EqualSiblingsAreOneLine) {
   EXPECT_THAT(text, AllOf(HasSubstr("aten::mul (3 calls)"), HasSubstr("1024 blocks of 256"),
                           HasSubstr("48.0 KiB shared"), HasSubstr("idle 50 %")));
   EXPECT_THAT(profile_text({}), HasSubstr("until it returned"));
+}
+
+TEST(ProfileText, TimesOfTheEngineAreInItsColumn) {
+  results::Profile engine = profile("aten::mul");
+  engine.time = "engine time";
+  const std::string text = profile_text(engine);
+  EXPECT_THAT(text, AllOf(HasSubstr("    engine  shapes"), Not(HasSubstr("GPU"))));
+  EXPECT_THAT(profile_page(engine), Not(HasSubstr("<th></th>")));
 }
 
 }  // namespace

@@ -63,7 +63,15 @@ TEST(BuildText, SaysWhyAndHowLong) {
             "step          compile add.cu 1.25 s, 512 MB\n"
             "                miss: add.cu changed\n"
             "                cicc 500 ms\n"
+            "outside steps 250 ms, timing the headers included\n"
             "header        cub.cuh 250 ms\n");
+}
+
+TEST(BuildPage, SaysWhatIsInNoStep) {
+  const std::string page = build_page(report({step("a", 0, 0.5), step("b", 500, 0.5)}));
+  EXPECT_THAT(page, HasSubstr("500 ms of it outside the steps"));
+  EXPECT_THAT(page, HasSubstr("full build (the first build)"));
+  EXPECT_THAT(build_page(report({step("a", 0, 1.5)})), Not(HasSubstr("outside the steps")));
 }
 
 TEST(BuildPage, NothingRan) {

@@ -43,6 +43,12 @@ TEST(Charts, OnePointAndTheSameTwice) {
   expect_drawable(waterfall({{"one", 0, 0, "0 ns"}}, "time"));
 }
 
+TEST(Charts, TicksAreRoundNumbers) {
+  const std::string chart = line_chart({line("a", {3000, 70000})}, {"x", "y", true});
+  EXPECT_THAT(chart, HasSubstr(">5000</text>"));
+  EXPECT_THAT(chart, HasSubstr(">20k</text>"));
+}
+
 TEST(Charts, NumbersAtTheEdges) {
   expect_drawable(density_chart({line("a", {kNothing, 1, 2})}, "us"));
   expect_drawable(density_chart({line("a", {-1e12, 1e-9, 1e12})}, "us"));
