@@ -122,7 +122,7 @@ def test(
             f"kiln.test({op}) has nothing to compare with",
             "the op has no reference",
             f"write @{op}.reference above a function that does the same in plain torch, or pass "
-            f"against=",
+            f"against=FUNCTION",
         )
     tolerance = Tolerance(rtol, atol)
     report = Report(str(op))

@@ -193,7 +193,9 @@ void look_for_engine(EngineFound& found) {
           "error: cannot run a kernel on the CPU\n  why: kiln's engine (libkiln_engine.so) was not "
           "found:")
       .add(found.why.c_str())
-      .add("\n  fix: pip install kiln-cuda, or set KILN_ENGINE to libkiln_engine.so");
+      .add(
+          "\n  fix: install kiln (pip install kiln_cuda-*.whl), or set KILN_ENGINE to "
+          "libkiln_engine.so");
   found.why.clear();
   found.why.add(whole.c_str());
 }

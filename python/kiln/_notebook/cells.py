@@ -57,6 +57,8 @@ def in_words_of_the_notebook(text: str, cells: Iterable[Cell], now: Optional[Cel
     `line 8 of this cell:`."""
     for cell in cells:
         text = text.replace(f"{cell.path.parent}/", "")
+    # The last cell is what %kiln takes where a shell's kiln takes a file.
+    text = re.sub(r"(?<!%)\bkiln build -v(?= prints|$)", "%kiln build -v", text, flags=re.MULTILINE)
     if now is None:
         return text
     file = re.escape(now.path.name)

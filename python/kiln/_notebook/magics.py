@@ -111,7 +111,12 @@ class KilnMagics(Magics):
             err = _nothing if wants_page else _calm(self._writer(sys.stderr), out)
             done = run(line, out, err, ProgressLine())
             if page.is_file():
-                text = in_words_of_the_notebook(done.out or done.err, self._cells.values())
+                # "wrote /tmp/.../page.html" would name a file that is gone.
+                said = done.out or done.err.replace(f"wrote {page}\n", "")
+                text = in_words_of_the_notebook(
+                    said or "the result is a page, which this viewer does not show\n",
+                    self._cells.values(),
+                )
                 html = page.read_text(encoding="utf-8", errors="replace")
                 html = in_words_of_the_notebook(html, self._cells.values())
                 return Shown(f"kiln {words[0]}", text, done.code, html)

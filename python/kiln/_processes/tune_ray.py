@@ -192,9 +192,7 @@ class Cluster:
         try:
             import ray
         except ImportError:
-            raise KilnError(
-                "cannot use Ray", "it is not installed", "pip install 'kiln-cuda[ray]'"
-            ) from None
+            raise KilnError("cannot use Ray", "it is not installed", "pip install ray") from None
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as OnNode
 
         self._ray, self._say = ray, say
