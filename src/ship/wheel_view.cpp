@@ -3,7 +3,6 @@
 #include "ship/wheel_view.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -42,17 +41,20 @@ std::string printable(std::string_view text) {
 }
 
 // A wheel holds files and folders. Some tools that unpack it create whatever else its modes name.
+// The bits are those that zip writes (st_mode of Unix, the same on every system).
 std::string oddity_of(uint32_t mode, std::string_view content) {
+  constexpr uint32_t kType = 0170000, kPipe = 0010000, kFolder = 0040000, kFile = 0100000,
+                     kLink = 0120000, kSocket = 0140000, kSetIds = 06000;
   constexpr size_t kShownOfTarget = 200;
-  switch (mode & S_IFMT) {
+  switch (mode & kType) {
     case 0:
-    case S_IFREG:
-    case S_IFDIR:
-      return mode & (S_ISUID | S_ISGID) ? "setuid or setgid" : "";
-    case S_IFLNK:
+    case kFile:
+    case kFolder:
+      return mode & kSetIds ? "setuid or setgid" : "";
+    case kLink:
       return "a symbolic link to " + printable(content.substr(0, kShownOfTarget));
-    case S_IFIFO:
-    case S_IFSOCK:
+    case kPipe:
+    case kSocket:
       return "a pipe or socket";
     default:
       return "a device";
