@@ -242,7 +242,9 @@ def test_cold(kiln, library, tmp_path):
 def test_profile_of_an_op_and_a_script(kiln, library, tmp_path):
     done = kiln("profile", library, "good", SPEC, "--html", "p.html", "--trace", "t.json")
     assert (
-        "add_one" in done.stdout and "(engine)" in done.stdout and "16 blocks of 64" in done.stdout
+        "add_one" in done.stdout
+        and "    engine  shapes" in done.stdout
+        and "16 blocks of 64" in done.stdout
     )
     assert "misbehaving::good" in done.stdout
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]

@@ -195,9 +195,9 @@ Result<int> use_baseline(const Options& options, const std::vector<results::Benc
     std::string text;
     for (const results::BenchResult& result : results) text += dump(to_json(result)) + "\n";
     CHECK_OK(files.write(path, text));
-    context.note(fmt::format(
-        "{}saved these results as the baseline {}: {}",
-        options.update ? "" : "nothing to compare with yet: ", options.baseline, path.string()));
+    context.note(fmt::format("{}saved the baseline {}: {}",
+                             options.update ? "" : "nothing to compare with yet; ",
+                             options.baseline, path.string()));
     return 0;
   }
   TRY(const std::string text, files.read(path));
