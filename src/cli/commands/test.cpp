@@ -196,7 +196,7 @@ Run setup(CLI::App& app) {
       ->type_name("");
   app.add_flag("--bench", options->extent.bench,
                "Run bench.py at the end, or kiln bench without torch");
-  app.add_option("-k", options->extent.select,
+  app.add_option("-k,--select", options->extent.select,
                  "Run only the Python tests whose names match, as pytest -k; not main.cu")
       ->type_name("EXPR");
   add_limit(app, options->extent.limit_s, "a program, pytest or benchmark");
