@@ -152,8 +152,8 @@ def _single_level(twin: Twin, layout: Any, shape: list[Any]) -> Any:
     def jvp(ctx: Any, *tangents: Any) -> Any:
         raise RuntimeError(
             f"error: {name} has no forward-mode derivative\n  why: torch.func.jvp or another user "
-            "of forward mode asked for one, and an op has a backward only\n  fix: use reverse mode: "
-            "torch.func.vjp, grad or jacrev (jacrev(grad(f)) for hessian(f))"
+            "of forward mode asked for one, and an op has a backward only\n  fix: use reverse "
+            "mode: torch.func.vjp, grad or jacrev (jacrev(grad(f)) for hessian(f))"
         )
 
     return type(

@@ -67,8 +67,11 @@ def test_other_views(ops, kiln_device):
 
 def test_numbers_that_do_not_fit_are_refused_by_name(ops):
     for real in (1e300, -1e300, 3.4028236e38):
-        with pytest.raises(RuntimeError, match=r"narrow: the argument real = -?(1e\+300|3\.40.*) "
-                           r"does not fit\n(.|\n)*float(.|\n)*fix: "):
+        with pytest.raises(
+            RuntimeError,
+            match=r"narrow: the argument real = -?(1e\+300|3\.40.*) "
+            r"does not fit\n(.|\n)*float(.|\n)*fix: ",
+        ):
             ops.narrow(real)
     for whole in (2**40, -(2**31) - 1, 2**53 + 1):
         with pytest.raises(RuntimeError, match=rf"the argument whole = {whole} does not fit"):
@@ -77,7 +80,7 @@ def test_numbers_that_do_not_fit_are_refused_by_name(ops):
 
 def test_numbers_that_fit_are_taken(ops):
     float32 = lambda value: torch.tensor(value, dtype=torch.float32).item()  # noqa: E731
-    for real in (0.1, THIRD, 1e-300, 3.4028234663852886e38, float("inf"), -2.0**127):
+    for real in (0.1, THIRD, 1e-300, 3.4028234663852886e38, float("inf"), -(2.0**127)):
         assert ops.narrow(real) == float32(real)
     assert ops.narrow(3.4028235677e38) == 3.4028234663852886e38, "it rounds to the largest"
     assert ops.narrow(float("nan")) != ops.narrow(float("nan"))

@@ -26,7 +26,7 @@ def of_list(command, sources):
 
     @op.backward
     def _(ctx, grad):
-        ((first, second),) = ctx.arguments
+        ((first, _),) = ctx.arguments
         seen.append((ctx.saved_tensors, ctx.needs_input_grad))
         return [grad * 0.2 * first, grad]
 

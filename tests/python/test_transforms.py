@@ -352,7 +352,9 @@ NO_DERIVATIVE = "has no (backward|forward-mode derivative)|cannot be differentia
 
 
 @pytest.mark.parametrize("kind", ["functional", "in_place", "to_argument"])
-@pytest.mark.parametrize("transform", ["backward", "grad", "vjp", "jacrev", "hessian", "jvp", "dual"])
+@pytest.mark.parametrize(
+    "transform", ["backward", "grad", "vjp", "jacrev", "hessian", "jvp", "dual"]
+)
 def test_the_error_names_the_op_and_the_fix(command, sources, kind, transform):
     ops = kiln.load("refusing", [str(sources / "transformed.cu")])
     apply = dual if transform == "dual" else TRANSFORMS[transform]
@@ -393,7 +395,9 @@ def test_a_reload_keeps_the_rules(command, source):
     grad = func.grad(lambda x: ops.functional(x, x * 3, THIRD).sum())
     with pytest.raises(RuntimeError, match="has no backward"):
         grad(X)
-    path.write_text(path.read_text() + "\n// edited: int unused;\nstatic int kUnused [[maybe_unused]];")
+    path.write_text(
+        path.read_text() + "\n// edited: int unused;\nstatic int kUnused [[maybe_unused]];"
+    )
     ops.reload()
     with pytest.raises(RuntimeError, match="has no backward"):
         grad(X)

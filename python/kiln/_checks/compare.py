@@ -38,11 +38,16 @@ def _scale_of(values: Any) -> tuple[float, float]:
 
 
 def compare(
-    seen: Sequence[Any], wanted: Sequence[Any], tolerance: Tolerance, what: str = ""
+    seen: Sequence[Any],
+    wanted: Sequence[Any],
+    tolerance: Tolerance,
+    what: str = "",
+    terms: Optional[Sequence[Any]] = None,
 ) -> str:
     """Raises AssertionError at the first difference; else says how large the largest error is.
 
-    what: the name of the only value; else it is a result of the op."""
+    what: the name of the only value; else it is a result of the op. terms: of each result how large
+    its terms are, where they have been measured (terms.py); an error may be a share of them."""
     if len(seen) != len(wanted):
         raise AssertionError(f"the op returned {len(seen)} results, the reference {len(wanted)}")
     worst = 0.0
@@ -51,7 +56,8 @@ def compare(
         if isinstance(ours, (list, tuple)):
             compare(ours, theirs, tolerance)
         elif isinstance(ours, torch_module().Tensor):
-            worst = max(worst, _compare_tensors(name, ours, theirs, tolerance))
+            size = terms[index] if terms is not None and index < len(terms) else None
+            worst = max(worst, _compare_tensors(name, ours, theirs, tolerance, size))
         elif ours != theirs and not _close(ours, theirs, tolerance):
             raise AssertionError(f"{name}: got {ours!r}, expected {theirs!r}")
     return f"largest error {worst:.3g}" if worst else "exact"
@@ -66,7 +72,9 @@ def _close(ours: Any, theirs: Any, tolerance: Tolerance) -> bool:
     return abs(ours - theirs) <= atol + rtol * abs(theirs) or (ours != ours and theirs != theirs)
 
 
-def _compare_tensors(name: str, seen: Any, wanted: Any, tolerance: Tolerance) -> float:
+def _compare_tensors(
+    name: str, seen: Any, wanted: Any, tolerance: Tolerance, terms: Any = None
+) -> float:
     torch = torch_module()
     if not isinstance(wanted, torch.Tensor):
         raise AssertionError(f"{name} is a tensor, the reference gave {wanted!r}")
@@ -84,7 +92,8 @@ def _compare_tensors(name: str, seen: Any, wanted: Any, tolerance: Tolerance) ->
         rtol, atol = tolerance.of(seen.dtype, b)
         finite = torch.isfinite(a) & torch.isfinite(b)
         error = torch.where(finite, (a - b).abs(), torch.zeros_like(b.abs()))
-        within = finite & (error <= atol + rtol * b.abs())
+        scale = b.abs() if terms is None or terms.shape != b.shape else b.abs() + terms
+        within = finite & (error <= atol + rtol * scale)
         wrong = ~((a == b) | (torch.isnan(a) & torch.isnan(b)) | within)
     elif tolerance.atol:
         rtol, atol = 0.0, tolerance.atol

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional
 
 from .._torch import torch_module
 from .arguments import Call
+from .terms import sizes_of_terms
 
 
 def wide_dtype(dtype: Any) -> Any:
@@ -95,6 +96,17 @@ class Reference:
         except Exception as error:
             return Expected(own, f"it fails in f64: {first_line(error)}")
         return Expected(*rounded(exact, own))
+
+    def terms(self, call: Call) -> Optional[list[Any]]:
+        """How large the terms of each result are; None where the reference does not say it."""
+        if self.expected(call).why_not_f64:
+            return None
+        wide = widened(call.copy()) or call
+
+        def run() -> list[Any]:
+            return self._run(wide.copy())[0]
+
+        return sizes_of_terms(run)
 
     def _run(self, call: Call) -> tuple[list[Any], bool]:
         """The results, and whether random numbers were drawn."""
