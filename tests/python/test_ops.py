@@ -83,7 +83,7 @@ def test_dtype_and_device(kinds, kiln_device):
 def test_optional_numbers(kinds, x):
     same(kinds.shifted(x), x)
     same(kinds.shifted(x, 4), x + 4)
-    same(kinds.shifted(x, times=0.5), x * 0.5)
+    same(kinds.shifted(x, times=0.1), x * 0.1)
 
 
 def test_several_results(kinds, x):
@@ -130,7 +130,7 @@ def test_a_write_to_a_saved_tensor_is_seen_by_autograd(kinds, x):
 
 def test_overloads_are_chosen_by_type(kinds, x):
     same(kinds.shift(x, 2), x + 2)
-    same(kinds.shift(x, 2.5), x + 2.5)
+    same(kinds.shift(x, 0.1), x + 0.1)
     assert kinds.shift.overloads() == ["int", "float"]
     same(kinds.shift.float(x, 2), x + 2)
 
