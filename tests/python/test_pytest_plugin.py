@@ -18,6 +18,14 @@ def test_device_is_one_that_ops_run_on(kiln_device):
     assert kiln_device == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def test_a_failure_of_kiln_test_shows_the_test_and_the_message():
+    """pytest leaves out frames that ask for it."""
+    with pytest.raises(kiln.Mismatch) as caught:
+        kiln.test(torch.sin, torch.ones(2), reference=torch.cos, opcheck=False)
+    frame = caught.traceback[-1].frame
+    assert frame.code.name == "test" and frame.f_locals["__tracebackhide__"]
+
+
 def test_sources_are_loaded_once(command, sources, kiln_load):
     first = kiln_load(sources / "kinds.cu")
     assert kiln_load(sources / "kinds.cu") is first

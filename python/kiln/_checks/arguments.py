@@ -168,6 +168,43 @@ def variants_of(call: Call) -> Iterator[Variant]:
     yield from _resized(call)
 
 
+def with_other_scalars(call: Call) -> Iterator[Variant]:
+    """Each number takes values that the caller did not think of: 0.1 and 1/3 are not exact in any
+    binary type, so they tell float from double. An int becomes one more, a bool the other.
+
+    Numbers that were left out are tried too, where they are floats: their defaults (1.0) hide the
+    same."""
+    arguments = [] if call.overload is None else call.overload._schema.arguments
+    names = [argument.name for argument in arguments]
+    given = {
+        key if isinstance(key, str) else names[key] if key < len(names) else key: (key, value)
+        for key, value in call.slots()
+    }
+    for argument in arguments:
+        default = argument.default_value
+        if argument.name not in given and isinstance(default, float):
+            given[argument.name] = (argument.name, default)
+    floats = {argument.name for argument in arguments if str(argument.real_type) == "float"}
+    for name, (key, value) in given.items():
+        for other in _other_values(value, name in floats):
+            args, kwargs = list(call.args), dict(call.kwargs)
+            if isinstance(key, str):
+                kwargs[key] = other
+            else:
+                args[key] = other
+            shown = name if isinstance(name, str) else f"argument {name}"
+            text = f"{shown} = {other if isinstance(other, (bool, int)) else f'{other:.6g}'}"
+            yield Variant(text, Call(tuple(args), kwargs, call.written_names, call.overload))
+
+
+def _other_values(value: Any, is_float: bool) -> list[Any]:
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, float) or (is_float and isinstance(value, int)):
+        return [other for other in (0.1, 1 / 3) if other != value]
+    return [value + 1] if isinstance(value, int) else []
+
+
 def _keeping_gradients(change: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
     return lambda tensor, written: change(tensor, written).requires_grad_(tensor.requires_grad)
 

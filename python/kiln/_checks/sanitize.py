@@ -35,6 +35,17 @@ def sanitized(checks: str, run: Callable[[], Any]) -> tuple[dict[str, Any], str]
     return found, ""
 
 
+def is_watched() -> bool:
+    """Does somebody watch the engine already, as `kiln sanitize` does its whole process?"""
+    function = _function()
+    if function is None:
+        return False
+    if why := json.loads(function(b"default")).get("error"):
+        return "watched" in why
+    function(None)
+    return False
+
+
 def errors_in(found: dict[str, Any]) -> list[dict[str, Any]]:
     return [one for one in found.get("findings", []) if one["severity"] == "error"]
 
