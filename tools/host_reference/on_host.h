@@ -335,12 +335,15 @@ static inline T greater(T a, T b) {
 #define fmax greater<double>
 static inline float __saturatef(float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.0f; }
 
-// The volatile operands keep the compiler from computing before the mode is set.
+// g++ -O2 moves arithmetic across fesetround(), volatile operands or not; memory that an asm may
+// change holds it in place.
 template <class Compute>
-static inline float rounded(int mode, volatile float a, volatile float b, Compute compute) {
+[[gnu::noinline]] static float rounded(int mode, float a, float b, Compute compute) {
   const int before = std::fegetround();
   std::fesetround(mode);
-  volatile float out = compute(a, b);
+  asm volatile("" : "+m"(a), "+m"(b) : : "memory");
+  float out = compute(a, b);
+  asm volatile("" : "+m"(out) : : "memory");
   std::fesetround(before);
   return out;
 }
