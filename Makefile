@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .PHONY: help build clean demo distclean docs format test tidy wheel \
   fuzz test-asan test-launch-values test-limits test-long test-programs-asan test-python-long \
   test-random-kernels test-sanitize test-shipped test-staleness test-storm test-torch-versions \
-  test-tsan test-qemu test-ray test-triton-versions test-wheel-versions \
+  test-tsan test-nvcc-versions test-qemu test-ray test-triton-versions test-wheel-versions \
   bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
 
 help:
@@ -38,6 +38,7 @@ help:
 	@echo "make test-tsan            the units of engine, build and measure under TSan"
 	@echo
 	@echo "Tests with other versions and machines"
+	@echo "make test-nvcc-versions   engine, inspect and compat with each nvcc of CUDA 13; 250 MB each"
 	@echo "make test-qemu            the engine's units on the other CPU, by qemu; interpreted and compiled"
 	@echo "make test-ray             kiln tune on two Ray workers; PYTHON names a Python that has ray"
 	@echo "make test-triton-versions  Triton kernels on the engine with each Triton from 3.4; 700 MB each"
@@ -87,6 +88,11 @@ test-torch-versions:
 	@tools/bootstrap all
 	@tools/build release
 	@tools/torch-matrix
+
+test-nvcc-versions:
+	@tools/bootstrap all
+	@tools/build release
+	@source build/environment && tools/nvcc-matrix
 
 test-triton-versions:
 	@tools/bootstrap all
