@@ -17,7 +17,6 @@ from .demangle import demangled
 from .errors import LoadError
 from .modules import name_engine
 
-
 # Libraries that torch is linked with, by how their functions' names begin. An extension that torch
 # builds finds them whether or not it names them.
 _TORCHS = re.compile(r"(cublas(?:Lt|Xt)?|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc)", re.I)
@@ -46,6 +45,12 @@ def has_module(built: dict[str, Any]) -> bool:
         return True
     function = f"\0PyInit_{built['name']}\0".encode()
     return function in Path(built["library"]).read_bytes()
+
+
+def module_in(library: Path) -> str | None:
+    """The name of the Python module that a library is; None if it is none."""
+    found = re.search(rb"\0PyInit_(\w+)\0", library.read_bytes())
+    return found[1].decode() if found else None
 
 
 def _load_ops(path: Path, name: str) -> Any:

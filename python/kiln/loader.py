@@ -13,8 +13,8 @@ from typing import Any, Optional, Union
 
 from ._flags import Sources, StrPath, build_flags, identifier, paths, refuse
 from .command import build
-from .errors import BuildError, KilnError
-from .extension import has_module, load_extension
+from .errors import BuildError, KilnError, LoadError
+from .extension import has_module, load_extension, module_in
 from .modules import attach
 
 
@@ -102,7 +102,14 @@ def load(
 
     def again() -> types.ModuleType:
         if ready is not None:
-            return attach(ready, origin, again)
+            try:
+                return attach(ready, origin, again)
+            except LoadError:
+                # A built extension: its functions come from PYBIND11_MODULE.
+                extension = module_in(ready)
+                if extension is None:
+                    raise
+                return load_extension(ready, extension, True)
         built = build([*inputs, *flags], verbose=verbose)
         if built.get("headers"):  # a source for torch.utils.cpp_extension
             libraries.append(built["library"])

@@ -203,3 +203,17 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     path.write_text(path.read_text().replace("GetCudartVersion", "HasNoSuchFunction"))
     with pytest.raises(kiln.LoadError, match="it needs cublasHasNoSuchFunction"):
         kiln.load("blas_ext", [path])
+
+
+def test_a_built_extension_is_loaded_as_a_module(command, tmp_path):
+    source = tmp_path / "built.cpp"
+    source.write_text(
+        "#include <torch/extension.h>\n"
+        "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n"
+        '  m.def("last", [](const torch::Tensor& x) { return x.size(-1); });\n'
+        "}\n"
+    )
+    library = tmp_path / "libbuilt.so"
+    subprocess.run([command, "build", source, "-o", library], check=True, capture_output=True)
+    module = kiln.load(library)
+    assert module.__name__ == "built" and module.last(torch.zeros(2, 3)) == 3
