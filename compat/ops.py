@@ -15,8 +15,25 @@ from typing import Optional
 # Written by hand in kiln/compat/tensor.h.
 BY_HAND = {"contiguous", "empty_like", "to", "item", "_to_copy", "record_stream"}
 HAND_OVERLOADS = {"index_put_.tensor_index"}
-# An op that changes what the tensor's record says.
 OPTIONS = ("dtype", "layout", "device", "pin_memory")
+# Of the options by the default of their dtype: other options without a dtype mean torch's default
+# dtype, not long.
+OPTIONS_DEFAULT = {"None": "{}", "long": "kLong", "4": "kLong"}
+# torch's headers leave these defaults out (cpp_no_default_args): with them, a call with fewer
+# arguments would fit two overloads.
+NO_DEFAULT = {
+    "arange.start_out": "step", "arange.start_step": "step", "range.out": "step",
+    "all.dims_out": "dim", "any.dims_out": "dim", "clamp": "min", "clamp_": "min",
+    "clamp.out": "min", "clip": "min", "clip_": "min", "clip.out": "min",
+    "conv1d.padding": "bias stride padding", "conv2d.padding": "bias stride padding",
+    "conv3d.padding": "bias stride padding", "linalg_matrix_rank.atol_rtol_float": "atol rtol",
+    "linalg_matrix_rank.atol_rtol_float_out": "atol rtol",
+    "linalg_pinv.atol_rtol_float": "atol rtol", "linalg_pinv.atol_rtol_float_out": "atol rtol",
+    "std.out": "unbiased", "var.out": "unbiased",
+    "stft": "hop_length win_length window normalized",
+}  # fmt: skip
+# Beside int[]: an int would rather become a bool. torch has these overloads, too.
+ALSO_INT = ("std", "std_mean", "var", "var_mean")
 
 TYPES = {
     "Tensor": "const Tensor&", "Tensor?": "const std::optional<Tensor>&", "Scalar": "const Scalar&",
@@ -105,6 +122,10 @@ def read(row: str) -> Op:
         if result.strip() not in ("()", "")
         else []
     )
+    absent = NO_DEFAULT.get(name, "").split()
+    for argument in arguments:
+        if argument.name in absent:
+            argument.default = None
     many = f"std::tuple<{', '.join(RETURNS[r] for r in results)}>" if len(results) > 1 else None
     return Op(
         base,
@@ -140,7 +161,7 @@ def default_of(a: Argument) -> str:
 
 
 def cpp_type(a: Argument) -> str:
-    return "Tensor&" if a.written else TYPES[a.type]
+    return "Tensor&" if a.written and a.type != "Tensor[]" else TYPES[a.type]
 
 
 def grouped(op: Op) -> list[Argument]:
@@ -153,9 +174,7 @@ def grouped(op: Op) -> list[Argument]:
         if options and a.name in OPTIONS:
             if a.name == "dtype":
                 out.append(
-                    Argument(
-                        "options", "options", "{}" if a.default is not None else None, True, False
-                    )
+                    Argument("options", "options", OPTIONS_DEFAULT.get(a.default), True, False)
                 )
         elif a.type != "Generator?" and not (a.written and a.keyword):
             out.append(a)
@@ -168,11 +187,14 @@ def word(name: str) -> str:
 
 def parameter(a: Argument, defaults: bool) -> str:
     if a.type == "options":
-        return "const TensorOptions& options" + (" = {}" if defaults and a.default else "")
+        default = f" = {a.default}" if defaults and a.default else ""
+        return f"const TensorOptions& options{default}"
     return f"{cpp_type(a)} {word(a.name)}{default_of(a) if defaults else ''}"
 
 
 def result_type(op: Op) -> str:
+    if any(a.written and a.type == "Tensor[]" for a in op.arguments):
+        return "void"
     if op.out:
         return (
             "Tensor&" if len(op.out) == 1 else f"std::tuple<{', '.join(['Tensor&'] * len(op.out))}>"
@@ -193,14 +215,27 @@ def arguments_of(op: Op, self_name: str) -> str:
             value = self_name
         if options and a.name in OPTIONS:
             value = f"option_{a.name}(options)"
+            if a.default in ("long", "4"):
+                value = "option_dtype_or_default(options)"
+        if options and a.name == "memory_format":
+            value = "format_of(options, memory_format)"
         if a.type == "Generator?":
             continue
         given.append(f'named("{a.name}", {value})' if a.keyword else f"plain({value})")
     return ", ".join(given)
 
 
+def is_factory(op: Op) -> bool:
+    """What torch:: has next to at::, because its options may ask for a gradient."""
+    names = [a.name for a in op.arguments]
+    return op.function and not op.out and all(o in names for o in OPTIONS) and op.name != "to"
+
+
 def body(op: Op, self_name: str) -> str:
     call = f'Call call("{op.name}", "{op.overload}", {{{arguments_of(op, self_name)}}});'
+    if result_type(op) == "void" and (op.out or op.in_place):
+        written = [self_name if a.name == "self" else a.name for a in op.arguments if a.written]
+        return f"{call} " + " ".join(f"refresh({one});" for one in written)
     if op.out:
         names = [a.name for a in op.out]
         again = " ".join(f"refresh({n});" for n in names)
@@ -213,20 +248,36 @@ def body(op: Op, self_name: str) -> str:
     return call if op.result == "void" else f"{call} return call.result<{op.result}>();"
 
 
+def add_int_overloads(methods: list[str], functions: list[str], definitions: list[str]) -> None:
+    for name in ALSO_INT:
+        tuple_ = "std::tuple<Tensor, Tensor>" if name.endswith("_mean") else "Tensor"
+        functions.append(f"{tuple_} {name}(const Tensor& self, int dim);")
+        definitions.append(
+            f"{tuple_} {name}(const Tensor& self, int dim) "
+            f"{{ return {name}(self, IntArrayRef(dim)); }}"
+        )
+        if not name.endswith("_mean"):
+            methods.append(f"  Tensor {name}(int dim) const;")
+            definitions.append(
+                f"Tensor Tensor::{name}(int dim) const {{ return {name}(IntArrayRef(dim)); }}"
+            )
+
+
 def main() -> None:
     rows, folder, source = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
     prefix = sys.argv[4] if len(sys.argv) > 4 else ""
     methods, functions, definitions, seen, names = [], [], [], set(), set()
-    for row in rows.read_text().splitlines():
-        if not row or row.startswith("#"):
-            continue
-        op = read(row)
+    factories, made = [], []
+    ops = [read(row) for row in rows.read_text().splitlines() if row and not row.startswith("#")]
+    # torch:: must have all overloads of a name, or hides those of at::.
+    also = {cpp_name(op) for op in ops if is_factory(op)}
+    for op in ops:
         if op.name in BY_HAND:
             continue
         parameters = grouped(op)
         names.add(cpp_name(op))
         if op.function:
-            outs = [f"Tensor& {a.name}" for a in op.out]
+            outs = [f"{cpp_type(a)} {a.name}" for a in op.out]
             declared = ", ".join(outs + [parameter(a, True) for a in parameters])
             defined = ", ".join(outs + [parameter(a, False) for a in parameters])
             key = (cpp_name(op), defined)
@@ -236,6 +287,17 @@ def main() -> None:
                 definitions.append(
                     f"{result_type(op)} {cpp_name(op)}({defined}) {{ {body(op, 'self')} }}"
                 )
+                if is_factory(op) or cpp_name(op) in also:
+                    of_torch = [parameter(a, True).replace(" kiln_detail::", " at::kiln_detail::")
+                                for a in parameters]  # fmt: skip
+                    factories.append(f"Tensor {cpp_name(op)}({', '.join(outs + of_torch)});")
+                    passed = ", ".join(
+                        "without_grad(options)" if a.name == "options" else word(a.name)
+                        for a in parameters
+                    )
+                    call = f"at::{cpp_name(op)}({passed})"
+                    value = f"with_grad({call}, options)" if is_factory(op) else call
+                    made.append(f"Tensor {cpp_name(op)}({defined}) {{ return {value}; }}")
         if op.method and any(a.name == "self" for a in parameters):
             own = [a for a in parameters if a.name != "self"]
             declared = ", ".join(parameter(a, True) for a in own)
@@ -247,10 +309,13 @@ def main() -> None:
             definitions.append(
                 f"{result_type(op)} Tensor::{op.name}({defined}) const {{ {body(op, '(*this)')} }}"
             )
+    if not prefix:
+        add_int_overloads(methods, functions, definitions)
     folder.mkdir(parents=True, exist_ok=True)
     head = "// SPDX-License-Identifier: Apache-2.0\n// Made by compat/ops.py from compat/ops.txt.\n"
     write(folder / f"{prefix}methods.h", head + "\n".join(methods) + "\n")
     write(folder / f"{prefix}functions.h", head + "\n".join(functions) + "\n")
+    write(folder / f"{prefix}factories.h", head + "\n".join(factories) + "\n")
     write(folder / f"{prefix}names.txt", "\n".join(sorted(names)) + "\n")
     symint = [
         f"#define {name}_symint {name}"
@@ -264,7 +329,12 @@ def main() -> None:
         + more
         + '#include "op_call.h"\n\nnamespace at {\ninline namespace kc {\n'
         + "using namespace kiln_detail;\n"
-        "\n" + "\n".join(definitions) + "\n\n}  // namespace kc\n}  // namespace at\n",
+        "\n"
+        + "\n".join(definitions)
+        + "\n\n}  // namespace kc\n}  // namespace at\n\n"
+        + "namespace torch {\ninline namespace kc {\nusing namespace at::kiln_detail;\n\n"
+        + "\n".join(made)
+        + "\n\n}  // namespace kc\n}  // namespace torch\n",
     )
 
 

@@ -212,8 +212,63 @@ bool is_tensor(PyObject* object) {
   return PyObject_IsInstance(object, torch_attribute("torch", "Tensor").get()) == 1;
 }
 
+namespace {
+
+// May this be a fake tensor, or a subclass of Python's? Asked before every other question: nobody
+// may ask for the memory of those, and their sizes may be symbols. A handle points to a tensor of
+// torch's.
+bool answered_by_python(void* handle) {
+  using Ask = bool (*)(const void*);
+  static const Ask ask = reinterpret_cast<Ask>(kiln::detail::find_symbol(
+      kiln::detail::torch_library_of_shim(), "_ZN2at4impl19tensor_has_dispatchERKNS_6TensorE"));
+  return ask && ask(handle);
+}
+
+bool is_on_meta(void* handle) {
+  static const auto ask = shim<int (*)(void*, int32_t*)>("aoti_torch_get_device_type");
+  int32_t type = 0;
+  return !ask(handle, &type) && type == static_cast<int32_t>(at::kMeta);
+}
+
+// The numbers of a tensor's shape or strides; a symbol becomes the number that it stands for.
+std::vector<int64_t> numbers_of(const Ref& list) {
+  std::vector<int64_t> numbers(static_cast<size_t>(PySequence_Size(list.get())));
+  for (size_t d = 0; d < numbers.size(); d++) {
+    Ref one = checked(PySequence_GetItem(list.get(), static_cast<Py_ssize_t>(d)));
+    numbers[d] = PyLong_AsLongLong(checked(PyNumber_Long(one.get())).get());
+  }
+  return numbers;
+}
+
+// Through Python, where every kind of tensor knows its sizes; null for one that has memory.
+kiln::detail::Rep* fake_of(void* handle) {
+  WithGil gil;
+  Ref words = checked(PyTuple_New(1));
+  PyTuple_SetItem(words.get(), 0, checked(PyCapsule_New(handle, nullptr, nullptr)).take());
+  Ref tensor = checked(PyObject_CallObject(
+      torch_attribute("torch._C._aoti", "alloc_tensor_by_stealing_from_void_ptr").get(),
+      words.get()));
+  Ref type(PyObject_Type(tensor.get()));
+  const bool plain = type.get() == torch_attribute("torch", "Tensor").get() ||
+                     type.get() == torch_attribute("torch.nn", "Parameter").get();
+  if (plain && !is_on_meta(handle)) return nullptr;
+  Ref none = checked(PyTuple_New(0));
+  const std::vector<int64_t> sizes =
+      numbers_of(checked(PyObject_GetAttrString(tensor.get(), "shape")));
+  const std::vector<int64_t> strides = numbers_of(checked(PyObject_CallObject(
+      checked(PyObject_GetAttrString(tensor.get(), "stride")).get(), none.get())));
+  return kiln::detail::torch_adopt_fake(handle, sizes.data(), strides.data(),
+                                        static_cast<int>(sizes.size()));
+}
+
+}  // namespace
+
 at::Tensor adopt_handle(void* handle) {
   kiln::detail::torch_require();
+  if (has_python() && (answered_by_python(handle) || is_on_meta(handle)))
+    if (kiln::detail::Rep* fake = fake_of(handle))
+      return at::Tensor::adopt(
+          reinterpret_cast<at::kiln_detail::Rep*>(static_cast<kiln::detail::TensorRep*>(fake)));
   return at::Tensor::adopt(reinterpret_cast<at::kiln_detail::Rep*>(
       static_cast<kiln::detail::TensorRep*>(kiln::detail::torch_adopt(handle))));
 }
@@ -289,6 +344,8 @@ Ref object_from(const Value& value) {
                          : PyLong_FromLongLong(value.i));
     case Value::Kind::real:
       return checked(PyFloat_FromDouble(value.f));
+    case Value::Kind::complex:
+      return checked(PyComplex_FromDoubles(value.f, value.imaginary));
     case Value::Kind::boolean:
       return checked(PyBool_FromLong(value.i != 0));
     case Value::Kind::text:
@@ -367,7 +424,17 @@ bool load(const Type& type, PyObject* object, bool convert, Value& value) {
         value.i = object == reinterpret_cast<PyObject*>(_Py_TrueStruct);
         return true;
       }
-      return load_integer({Type::Kind::integer, false, 8, 0, nullptr}, object, convert, value);
+      if (is_instance(object, PyComplex_Type)) {
+        value.kind = Value::Kind::complex;
+        value.f = PyComplex_RealAsDouble(object);
+        value.imaginary = PyComplex_ImagAsDouble(object);
+        return true;
+      }
+      value.f = 0;
+      if (load_integer({Type::Kind::integer, false, 8, 0, nullptr}, object, convert, value))
+        return true;
+      value.f = 1;  // above the signed numbers
+      return load_integer({Type::Kind::integer, true, 8, 0, nullptr}, object, convert, value);
     case Type::Kind::object:  // of torch's classes sources take the generator
       if (PyObject_IsInstance(object, torch_attribute("torch", "Generator").get()) != 1)
         return false;

@@ -111,6 +111,29 @@ Value& Call::load(const Type& type) {
   return value_;
 }
 
+std::optional<MemoryFormat> format_of(const TensorOptions& options,
+                                      const std::optional<MemoryFormat>& format) {
+  TORCH_CHECK(!options.requires_grad(),
+              "Operators taking TensorOptions cannot take a TensorOptions with "
+              "options.requires_grad set as true. This isn't implemented yet.");
+  TORCH_CHECK(!(options.has_memory_format() && format),
+              "Cannot set memory_format both in TensorOptions and explicit argument; please delete "
+              "the redundant setter.");
+  return format ? format : options.memory_format_opt();
+}
+
+std::optional<ScalarType> option_dtype_or_default(const TensorOptions& o) {
+  return o.has_dtype() ? option_dtype(o) : std::optional<ScalarType>(default_dtype());
+}
+
+Tensor with_grad(Tensor made, const TensorOptions& options) {
+  if (options.requires_grad()) made.set_requires_grad(true);
+  return made;
+}
+
+void refresh(TensorList tensors) {
+  for (const Tensor& one : tensors) refresh(one);
+}
 void refresh(const Tensor& tensor) {
   if (!tensor.defined()) return;
   kiln::detail::torch_describe_again(static_cast<kiln::detail::Rep*>(
@@ -123,19 +146,45 @@ void refresh(const Tensor& tensor) {
 
 namespace c10 {
 inline namespace kc {
-ScalarType promoteTypes(ScalarType a, ScalarType b) {
-  if (a == b) return a;
-  using namespace kiln::compat;
-  WithGil gil;
+namespace {
+using namespace kiln::compat;
+// torch.<function>(a, b), a dtype.
+ScalarType dtype_of(const char* function, Ref a, Ref b) {
   Ref arguments = checked(PyTuple_New(2));
-  PyTuple_SetItem(arguments.get(), 0, dtype_object(a).take());
-  PyTuple_SetItem(arguments.get(), 1, dtype_object(b).take());
-  Ref made = checked(
-      PyObject_CallObject(torch_attribute("torch", "promote_types").get(), arguments.get()));
+  PyTuple_SetItem(arguments.get(), 0, a.take());
+  PyTuple_SetItem(arguments.get(), 1, b.take());
+  Ref made =
+      checked(PyObject_CallObject(torch_attribute("torch", function).get(), arguments.get()));
   Value value;
   if (!load(Caster<ScalarType>::type, made.get(), true, value))
-    throw Error("torch.promote_types returned no dtype");
+    throw Error(c10::str("torch.", function, " returned no dtype"));
   return Caster<ScalarType>::take(value);
+}
+template <class T>
+Ref given(const T& value) {
+  return object_from(at::kiln_detail::plain(value).value);
+}
+}  // namespace
+
+ScalarType promoteTypes(ScalarType a, ScalarType b) {
+  if (a == b) return a;
+  WithGil gil;
+  return dtype_of("promote_types", dtype_object(a), dtype_object(b));
 }
 }  // namespace kc
 }  // namespace c10
+
+namespace at {
+inline namespace kc {
+#define KILN_RESULT_TYPE(A, B)                                         \
+  ScalarType result_type(const A& a, const B& b) {                     \
+    kiln::compat::WithGil gil;                                         \
+    return c10::dtype_of("result_type", c10::given(a), c10::given(b)); \
+  }
+KILN_RESULT_TYPE(Tensor, Tensor)
+KILN_RESULT_TYPE(Tensor, Scalar)
+KILN_RESULT_TYPE(Scalar, Tensor)
+KILN_RESULT_TYPE(Scalar, Scalar)
+#undef KILN_RESULT_TYPE
+}  // namespace kc
+}  // namespace at

@@ -53,10 +53,20 @@ Arg named(const char* name, const T& value) {
 inline std::optional<ScalarType> option_dtype(const TensorOptions& o) {
   return o.has_dtype() ? std::optional<ScalarType>(o.dtype().toScalarType()) : std::nullopt;
 }
+std::optional<ScalarType> option_dtype_or_default(const TensorOptions& options);
 inline std::optional<Layout> option_layout(const TensorOptions& o) { return o.layout_opt(); }
 inline std::optional<Device> option_device(const TensorOptions& o) { return o.device_opt(); }
 inline std::optional<bool> option_pin_memory(const TensorOptions& o) {
   return o.pinned_memory_opt();
+}
+
+// The memory format that the options or the argument gives; both, or options that ask for a
+// gradient, are an error, as torch has it.
+std::optional<MemoryFormat> format_of(const TensorOptions& options,
+                                      const std::optional<MemoryFormat>& format);
+// torch:: factories: at::'s, and then the gradient that the options ask for.
+inline TensorOptions without_grad(const TensorOptions& options) {
+  return options.requires_grad(std::optional<bool>());
 }
 
 class Call {
@@ -74,6 +84,7 @@ class Call {
   Value value_;
 };
 void refresh(const Tensor& tensor);
+void refresh(TensorList tensors);
 
 }  // namespace kiln_detail
 }  // namespace kc

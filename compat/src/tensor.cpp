@@ -112,7 +112,8 @@ bool any_negative(IntArrayRef sizes) {
 }  // namespace
 
 Tensor empty(IntArrayRef sizes, const TensorOptions& options,
-             const std::optional<MemoryFormat>& format) {
+             const std::optional<MemoryFormat>& given) {
+  const std::optional<MemoryFormat> format = kiln_detail::format_of(options, given);
   if (is_plain(options, format) && !any_negative(sizes)) return empty_dense(sizes, options);
   kiln_detail::Call call(
       "empty", "memory_format",
@@ -121,19 +122,17 @@ Tensor empty(IntArrayRef sizes, const TensorOptions& options,
        kiln_detail::named("device", kiln_detail::option_device(options)),
        kiln_detail::named("pin_memory", kiln_detail::option_pin_memory(options)),
        kiln_detail::named("memory_format", format)});
-  Tensor made = call.result<Tensor>();
-  if (options.requires_grad()) made.set_requires_grad(true);
-  return made;
+  return call.result<Tensor>();
 }
 
 Tensor empty_like(const Tensor& like, const TensorOptions& options,
-                  const std::optional<MemoryFormat>& format) {
+                  const std::optional<MemoryFormat>& given) {
+  const std::optional<MemoryFormat> format = kiln_detail::format_of(options, given);
   const TensorOptions whole =
       TensorOptions(options.has_dtype() ? options.dtype().toScalarType() : like.scalar_type())
           .device(options.has_device() ? options.device() : like.device())
           .pinned_memory(options.pinned_memory_opt());
-  if (is_plain(whole, format) && !options.requires_grad() && like.is_contiguous())
-    return empty_dense(like.sizes(), whole);
+  if (is_plain(whole, format) && like.is_contiguous()) return empty_dense(like.sizes(), whole);
   kiln_detail::Call call(
       "empty_like", "",
       {kiln_detail::plain(like), kiln_detail::named("dtype", kiln_detail::option_dtype(options)),
@@ -194,9 +193,11 @@ Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorO
   Tensor made = empty_dense(scalar ? IntArrayRef() : IntArrayRef(sizes, 1), TensorOptions(type));
   if (count > 0) memcpy(made.data_ptr(), data, static_cast<size_t>(count * elementSize(type)));
   TensorOptions wanted = options;
-  if (!wanted.has_dtype()) wanted = wanted.dtype(type);
-  if (wanted.dtype() == type && !(wanted.has_device() && wanted.device().is_cuda())) return made;
-  return made.to(wanted);
+  if (!wanted.has_dtype()) wanted = wanted.dtype(kiln_detail::default_dtype());
+  wanted = kiln_detail::without_grad(wanted);
+  if (wanted.dtype() == type && wanted.device().is_cpu()) return made;
+  const TensorOptions plain = TensorOptions(wanted.dtype()).device(wanted.device_opt());
+  return made.to(plain.pinned_memory(wanted.pinned_memory_opt()));
 }
 TensorOptions as_python(const TensorOptions& options, ScalarType type) {
   if (options.has_dtype()) return options;
@@ -207,7 +208,10 @@ TensorOptions as_python(const TensorOptions& options, ScalarType type) {
 }  // namespace kiln_detail
 
 bool Tensor::is_same(const Tensor& o) const {
-  return rep_ == o.rep_ || (rep_ && o.rep_ && data_ptr() == o.data_ptr() && sizes() == o.sizes());
+  // A handle points to torch's own reference to the tensor.
+  return rep_ == o.rep_ ||
+         (rep_ && o.rep_ &&
+          *static_cast<void**>(handle_of(*this)) == *static_cast<void**>(handle_of(o)));
 }
 
 bool Tensor::is_alias_of(const Tensor& o) const {
@@ -311,7 +315,7 @@ Tensor Tensor::to(Device device, ScalarType type, bool non_blocking, bool copy,
 Tensor Tensor::to(const TensorOptions& o, bool non_blocking, bool copy,
                   const std::optional<MemoryFormat>& format) const {
   return convert(*this, kiln_detail::option_dtype(o), o.device_opt(), o, non_blocking, copy,
-                 format ? format : o.memory_format_opt());
+                 kiln_detail::format_of(o, format));
 }
 Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy,
                   const std::optional<MemoryFormat>& format) const {
@@ -393,7 +397,23 @@ Tensor& Tensor::index_put_(const std::initializer_list<TensorIndex>& indices, co
   assign(*this, indices, object_from(kiln_detail::plain(value).value));
   return *this;
 }
-Tensor Tensor::operator[](const Tensor& i) const { return index({TensorIndex(i)}); }
+Tensor Tensor::operator[](const Scalar& i) const {
+  TORCH_CHECK_INDEX(i.isIntegral(false), "Can only index tensors with integral scalars");
+  return select(0, i.toLong());
+}
+Tensor Tensor::operator[](const Tensor& i) const {
+  TORCH_CHECK_INDEX(i.defined(), "Can only index with tensors that are defined");
+  TORCH_CHECK_INDEX(i.dim() == 0, "Can only index with tensors that are scalars (zero-dim)");
+  return operator[](i.item());
+}
+Tensor& Tensor::operator&=(const Tensor& o) { return bitwise_and_(o); }
+Tensor& Tensor::operator|=(const Tensor& o) { return bitwise_or_(o); }
+Tensor& Tensor::operator^=(const Tensor& o) {
+  kiln_detail::Call call("bitwise_xor_", "Tensor",
+                         {kiln_detail::plain(*this), kiln_detail::plain(o)});
+  kiln_detail::refresh(*this);
+  return *this;
+}
 
 bool Tensor::requires_grad() const {
   if (!kiln::compat::has_python()) return false;
@@ -401,6 +421,8 @@ bool Tensor::requires_grad() const {
   return PyObject_IsTrue(attribute(*this, "requires_grad").get()) == 1;
 }
 const Tensor& Tensor::set_requires_grad(bool wanted) const {
+  TORCH_CHECK(!wanted || is_floating_point() || is_complex(),
+              "Only Tensors of floating point and complex dtype can require gradients");
   WithGil gil;
   Ref object = object_from(*this), value = checked(PyBool_FromLong(wanted));
   if (PyObject_SetAttrString(object.get(), "requires_grad", value.get()))
@@ -499,3 +521,24 @@ NoGradGuard::~NoGradGuard() {
 
 }  // namespace kc
 }  // namespace at
+
+namespace torch {
+inline namespace kc {
+using at::kiln_detail::with_grad;
+using at::kiln_detail::without_grad;
+Tensor empty(IntArrayRef sizes, const TensorOptions& options,
+             const std::optional<MemoryFormat>& format) {
+  return with_grad(at::empty(sizes, without_grad(options), format), options);
+}
+Tensor empty_like(const Tensor& like, const TensorOptions& options,
+                  const std::optional<MemoryFormat>& format) {
+  return with_grad(at::empty_like(like, without_grad(options), format), options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
+  return with_grad(at::from_blob(data, sizes, options), options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
+  return with_grad(at::from_blob(data, sizes, strides, options), options);
+}
+}  // namespace kc
+}  // namespace torch

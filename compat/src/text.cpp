@@ -57,21 +57,77 @@ int64_t elementSize(ScalarType type) {
   }
 }
 
+bool isSignedType(ScalarType t) {
+  TORCH_CHECK(!isQIntType(t), "isSignedType not supported for quantized types");
+  TORCH_CHECK(t < ScalarType::Bits1x8 || t > ScalarType::Bits16, "Bits types are undefined");
+  TORCH_CHECK(t < ScalarType::Undefined, "Unknown ScalarType ", t);
+  return t != kByte && t != kBool && (t < kUInt16 || t > ScalarType::UInt7) &&
+         t != ScalarType::Float8_e8m0fnu;
+}
+ScalarType toQIntType(ScalarType t) {
+  return t == kByte ? kQUInt8 : t == kChar ? kQInt8 : t == kInt ? kQInt32 : t;
+}
+ScalarType toUnderlying(ScalarType t) {
+  return t == kQInt8 ? kChar : t == kQInt32 ? kInt : isQIntType(t) ? kByte : t;
+}
+ScalarType toRealValueType(ScalarType t) {
+  return t == kComplexHalf     ? kHalf
+         : t == kComplexFloat  ? kFloat
+         : t == kComplexDouble ? kDouble
+                               : t;
+}
+ScalarType toComplexType(ScalarType t) {
+  TORCH_CHECK(isComplexType(t) || t == kHalf || t == kFloat || t == kDouble,
+              "Unknown Complex ScalarType for ", t);
+  return t == kHalf     ? kComplexHalf
+         : t == kFloat  ? kComplexFloat
+         : t == kDouble ? kComplexDouble
+                        : t;
+}
+bool canCast(ScalarType from, ScalarType to) {
+  if (isComplexType(from) && !isComplexType(to)) return false;
+  if (isFloatingType(from) && isIntegralType(to, false)) return false;
+  return from == kBool || to != kBool;
+}
+
+namespace {
+struct DeviceWord {
+  DeviceType type;
+  const char *upper, *lower;
+  bool parsed;  // Device("..."): not every name is one there
+};
+constexpr DeviceWord kDeviceWords[] = {
+    {DeviceType::CPU, "CPU", "cpu", true},
+    {DeviceType::CUDA, "CUDA", "cuda", true},
+    {DeviceType::IPU, "IPU", "ipu", true},
+    {DeviceType::XPU, "XPU", "xpu", true},
+    {DeviceType::MKLDNN, "MKLDNN", "mkldnn", true},
+    {DeviceType::OPENGL, "OPENGL", "opengl", true},
+    {DeviceType::OPENCL, "OPENCL", "opencl", true},
+    {DeviceType::IDEEP, "IDEEP", "ideep", true},
+    {DeviceType::HIP, "HIP", "hip", true},
+    {DeviceType::VE, "VE", "ve", true},
+    {DeviceType::FPGA, "FPGA", "fpga", true},
+    {DeviceType::MAIA, "MAIA", "maia", true},
+    {DeviceType::XLA, "XLA", "xla", true},
+    {DeviceType::Lazy, "LAZY", "lazy", true},
+    {DeviceType::Vulkan, "VULKAN", "vulkan", true},
+    {DeviceType::MPS, "MPS", "mps", true},
+    {DeviceType::Meta, "META", "meta", true},
+    {DeviceType::HPU, "HPU", "hpu", true},
+    {DeviceType::MTIA, "MTIA", "mtia", true},
+    {DeviceType::PrivateUse1, "PRIVATEUSEONE", "privateuseone", true},
+    {DeviceType::Metal, "METAL", "metal", false},
+};
+}  // namespace
+
 std::string DeviceTypeName(DeviceType type, bool lower_case) {
-  switch (type) {
-    case DeviceType::CPU:
-      return lower_case ? "cpu" : "CPU";
-    case DeviceType::CUDA:
-      return lower_case ? "cuda" : "CUDA";
-    case DeviceType::Meta:
-      return lower_case ? "meta" : "META";
-    case DeviceType::MPS:
-      return lower_case ? "mps" : "MPS";
-    case DeviceType::XPU:
-      return lower_case ? "xpu" : "XPU";
-    default:
-      return lower_case ? "device" : "DEVICE";
-  }
+  for (const DeviceWord& one : kDeviceWords)
+    if (one.type == type) return lower_case ? one.lower : one.upper;
+  throw Error(c10::str("Unknown device: ", static_cast<int>(type),
+                       ". If you have recently updated the caffe2.proto file to add a new device "
+                       "type, did you forget to update the DeviceTypeName() function to reflect "
+                       "such recent changes?"));
 }
 
 std::string Device::str() const {
@@ -80,16 +136,46 @@ std::string Device::str() const {
   return text;
 }
 
+void Device::refuse_index() const {
+  const int index = index_;
+  const kiln_detail::Place place = {"validate", "c10/core/Device.h", 0};
+  if (index < -1)
+    kiln_detail::fail_internally(place, "index_ >= -1",
+                                 c10::str("Device index must be -1 or non-negative, got ", index));
+  kiln_detail::fail_internally(place, "!is_cpu() || index_ <= 0",
+                               c10::str("CPU device index must be -1 or zero, got ", index));
+}
+
+// name, or name:index without leading zeros.
 Device::Device(const std::string& text) : type_(kCPU), index_(-1) {
-  const size_t colon = text.find(':');
-  const std::string name = text.substr(0, colon);
-  if (name == "cuda")
-    type_ = kCUDA;
-  else if (name == "meta")
-    type_ = kMeta;
-  else if (name != "cpu")
-    throw Error("Expected one of cpu, cuda, meta device type at start of device string: " + name);
-  if (colon != std::string::npos) index_ = static_cast<DeviceIndex>(atoi(text.c_str() + colon + 1));
+  if (text.empty()) throw Error("Device string must not be empty");
+  size_t end = 0;
+  auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  while (end < text.size() && letter(text[end])) end++;
+  const std::string name = text.substr(0, end);
+  bool well_formed = end > 0 && (end == text.size() || text[end] == ':');
+  const std::string index = end < text.size() ? text.substr(end + 1) : std::string();
+  if (end < text.size()) {
+    well_formed = well_formed && !index.empty() && (index == "0" || index[0] != '0');
+    for (const char c : index) well_formed = well_formed && c >= '0' && c <= '9';
+  }
+  if (!well_formed) throw Error("Invalid device string: '" + text + "'");
+  const DeviceWord* found = nullptr;
+  for (const DeviceWord& one : kDeviceWords)
+    if (one.parsed && name == one.lower) found = &one;
+  if (!found) {
+    std::string names;
+    for (const DeviceWord& one : kDeviceWords)
+      if (one.parsed) names += std::string(names.empty() ? "" : ", ") + one.lower;
+    throw Error("Expected one of " + names + " device type at start of device string: " + name);
+  }
+  type_ = found->type;
+  if (index.empty()) return;
+  if (index.size() > 9)
+    throw Error("Could not parse device index '" + index + "' in device string '" + text + "'");
+  index_ = static_cast<DeviceIndex>(atoi(index.c_str()));
 }
 
 namespace {
@@ -187,8 +273,9 @@ Message& Message::put(MemoryFormat format) {
   return put(names[static_cast<int>(format)]);
 }
 Message& Message::put(const Scalar& scalar) {
+  if (scalar.isComplex()) return put(scalar.toComplexDouble());
   if (scalar.isFloatingPoint()) return put(scalar.toDouble());
-  if (scalar.isBoolean()) return put(scalar.toBool() ? "True" : "False");
+  if (scalar.isBoolean()) return put(scalar.toBool() ? "true" : "false");
   return put(static_cast<long long>(scalar.toLong()));
 }
 // As torch prints them: what is not set is marked as its default.
@@ -213,13 +300,6 @@ Message& Message::put(const TensorOptions& o) {
   return put(')');
 }
 Message& Message::put(const at::DeprecatedTypeProperties& type) { return put(type.toString()); }
-Message& Message::put(const at::Tensor& tensor) {
-  if (!tensor.defined()) return put("[ Tensor (undefined) ]");
-  if (!kiln::compat::has_python()) return put("[ Tensor ").put(tensor.sizes()).put(" ]");
-  kiln::compat::WithGil gil;
-  return put(kiln::compat::text_of(kiln::compat::object_from(tensor).get()));
-}
-
 void fail(Place, ErrorKind kind, const std::string& text) { throw Error(kind, text); }
 
 // The condition is asked, not the text: authors word it as they like ("x must be a CUDA tensor").
@@ -264,6 +344,11 @@ void warn(Place place, const std::string& text) {
     fprintf(stderr, "[W %s:%u] Warning: %s (function %s)\n", place.file, place.line, text.c_str(),
             place.function);
   }
+}
+void bad_slice(size_t from, const size_t* count, size_t size) {
+  std::string text = join("ArrayRef: invalid slice, N = ", from);
+  if (count) text += join("; M = ", *count);
+  throw Error(join(text, "; size = ", size));
 }
 void bad_index(const char* text, int64_t index, int64_t size) {
   throw Error(ErrorKind::runtime, join(text, " Index = ", index, "; Length = ", size));
@@ -311,6 +396,17 @@ inline namespace kc {
 namespace kiln_detail {
 
 void undefined_tensor() { throw Error("tensor does not have a device"); }
+// A tensor without elements and one on the meta device have no memory, and that is no mistake.
+void check_memory(const Rep* rep) {
+  if (rep->numel == 0 || rep->device_type == static_cast<int32_t>(kMeta)) return;
+  throw Error(
+      "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using "
+      "torch.compile/export/fx, it is likely that we are erroneously tracing into a custom kernel. "
+      "To fix this, please wrap the custom kernel into an opaque custom op. Please see the "
+      "following for details: https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html "
+      "If you're using Caffe2, Caffe2 uses a lazy allocation, so you will need to call "
+      "mutable_data() or raw_mutable_data() to actually allocate memory.");
+}
 void wrong_dtype(ScalarType wanted, ScalarType found) {
   throw Error(c10::str("expected scalar type ", wanted, " but found ", found));
 }

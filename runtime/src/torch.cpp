@@ -408,7 +408,29 @@ Rep* torch_adopt(void* handle) {
   return rep;
 }
 
+Rep* torch_adopt_fake(void* handle, const int64_t* sizes, const int64_t* strides, int ndim) {
+  const Shim& t = bridge().shim;
+  Rep* rep = new_rep(Rep::Memory::of_torch_made_here, ndim);
+  rep->handle = handle;
+  for (int d = 0; d < ndim; d++) {
+    const_cast<int64_t*>(rep->sizes)[d] = sizes[d];
+    const_cast<int64_t*>(rep->strides)[d] = strides[d];
+  }
+  int32_t dtype = 0, type = 0, index = 0;
+  int failed = t.dtype(handle, &dtype) | t.device_type(handle, &type);
+  if (type != static_cast<int32_t>(DeviceType::cpu)) failed |= t.device_index(handle, &index);
+  rep->dtype = static_cast<Dtype>(dtype);
+  rep->device = {static_cast<DeviceType>(type), index};
+  if (failed) {
+    release(rep);
+    shim_failed("describe a fake tensor");
+  }
+  set_metadata(rep);
+  return rep;
+}
+
 void torch_describe_again(Rep* rep) {
+  if (!rep->data && rep->memory == Rep::Memory::of_torch_made_here) return;
   Rep* fresh = torch_adopt(rep->handle);
   rep->data = fresh->data;
   rep->sizes = fresh->sizes;

@@ -22,6 +22,7 @@ EXEMPT = ("src/engine/bench/",)
 OWN = (
     "src/base/number.cpp",
     "runtime/src/text.cpp",
+    "compat/src/print.cpp",
     "compat/src/text.cpp",
     "src/base/fmt.cpp",
     "src/build/plan/leaks.def",

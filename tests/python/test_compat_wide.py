@@ -26,6 +26,12 @@ def test_a_blob_step_by_step(ext):
     assert ext.frees() - before == 2
 
 
+def test_a_borrowed_list_is_a_tuple(ext):
+    """As in torch's binding; a vector is a list."""
+    assert ext.sizes_of(torch.zeros(2, 3)) == (2, 3) and ext.sizes_of(torch.zeros(())) == ()
+    assert ext.sizes_as_vector(torch.zeros(2, 3)) == [2, 3]
+
+
 def test_sizes_as_symbols(ext):
     x = torch.arange(6.0).reshape(2, 3)
     assert torch.equal(ext.symbols(x), x)

@@ -66,7 +66,11 @@ std::vector<torch::Tensor> given(const torch::Tensor& x) {
   return {power, least, wide, places, ahead};
 }
 
+at::IntArrayRef sizes_of(const torch::Tensor& x) { return x.sizes(); }
+
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("sizes_of", &sizes_of);
+  m.def("sizes_as_vector", [](const torch::Tensor& x) { return x.sizes().vec(); });
   m.def("blob_strided", &blob_strided);
   m.def("blob_context", &blob_context);
   m.def("frees", &frees);

@@ -12,7 +12,8 @@ inline namespace kc {
 
 namespace kiln_detail {
 [[noreturn]] void bad_index(const char* text, int64_t index, int64_t size);
-}
+[[noreturn]] void bad_slice(size_t from, const size_t* count, size_t size);
+}  // namespace kiln_detail
 
 template <class T>
 class ArrayRef {
@@ -57,8 +58,15 @@ class ArrayRef {
   constexpr const T* cend() const { return end(); }
   const T& front() const { return at(0); }
   const T& back() const { return at(size_ - 1); }
-  ArrayRef slice(size_t from, size_t count) const { return {data_ + from, count}; }
-  ArrayRef slice(size_t from) const { return {data_ + from, size_ - from}; }
+  ArrayRef slice(size_t from, size_t count) const {
+    if (from + count > size_) kiln_detail::bad_slice(from, &count, size_);
+    return {data_ + from, count};
+  }
+  ArrayRef slice(size_t from) const {
+    if (from > size_) kiln_detail::bad_slice(from, nullptr, size_);
+    return {data_ + from, size_ - from};
+  }
+  ArrayRef drop_front(size_t count = 1) const { return slice(count); }
   std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
   bool equals(ArrayRef o) const {
     if (size_ != o.size_) return false;

@@ -123,9 +123,16 @@ class Message {
     }
     return put(']');
   }
+  // Unlike the borrowed list: without brackets and commas.
   template <class T>
   Message& put(const std::vector<T>& list) {
-    return put(ArrayRef<T>(list));
+    bool first = true;
+    for (const auto& one : list) {
+      if (!first) put(' ');
+      put(static_cast<const T&>(one));
+      first = false;
+    }
+    return *this;
   }
   template <class T>
   Message& put(const std::optional<T>& value) {
@@ -145,8 +152,6 @@ class Message {
   }
   std::string text;
 };
-template <>
-inline Message& Message::put(ArrayRef<bool> list) = delete;
 
 template <class... A>
 __attribute__((noinline, cold)) std::string join(const A&... pieces) {
@@ -197,6 +202,17 @@ auto operator<<(S& stream, const ArrayRef<T>& value) -> decltype(stream.operator
   stream << kiln_detail::join(value).c_str();
   return stream;
 }
+}  // namespace kc
+}  // namespace c10
+namespace std {
+template <class S, class T>
+auto operator<<(S& stream, const vector<T>& value) -> decltype(stream.operator<<(1))& {
+  stream << c10::kiln_detail::join(value).c_str();
+  return stream;
+}
+}  // namespace std
+namespace c10 {
+inline namespace kc {
 // Of these types exactly: a text converts to a Device, a pointer to a Scalar.
 template <class T>
 struct IsStreamed : std::false_type {};
@@ -235,6 +251,36 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
 }
 }  // namespace kc
 }  // namespace caffe2
+
+namespace c10 {
+inline namespace kc {
+namespace kiln_detail {
+struct Comparison {
+  std::string text;  // of one that failed
+  explicit operator bool() const { return !text.empty(); }
+};
+template <class F, class A, class B>
+Comparison compared(F holds, const A& a, const B& b, const char* text) {
+  if (C10_LIKELY(holds(a, b))) return {};
+  return {join(text, a, " vs. ", b, "). ")};
+}
+class Failure {
+ public:
+  Failure(Place place, const std::string& text) : place_(place) { message_.text = text; }
+  template <class T>
+  Failure& operator<<(const T& piece) {
+    message_.put(piece);
+    return *this;
+  }
+  ~Failure() noexcept(false) { fail(place_, ErrorKind::runtime, message_.text); }
+
+ private:
+  Place place_;
+  Message message_;
+};
+}  // namespace kiln_detail
+}  // namespace kc
+}  // namespace c10
 
 #define KILN_HERE \
   ::c10::kiln_detail::Place { __func__, __FILE__, static_cast<uint32_t>(__LINE__) }
@@ -285,21 +331,32 @@ auto operator<<(S& stream, const TypeMeta& value) -> decltype(stream.operator<<(
     ::c10::kiln_detail::fail_plainly(::c10::kiln_detail::join(                                 \
         __func__, ", ", __FILE__, ":", static_cast<uint32_t>(__LINE__), ", ", ##__VA_ARGS__)); \
   }
-#define KILN_TORCH_COMPARE(a, b, op)                                                            \
-  do {                                                                                          \
-    const auto& kiln_a = (a);                                                                   \
-    const auto& kiln_b = (b);                                                                   \
-    if (C10_UNLIKELY(!(kiln_a op kiln_b)))                                                      \
-      ::c10::kiln_detail::fail(KILN_HERE, ::c10::ErrorKind::runtime,                            \
-                               ::c10::kiln_detail::join("Check failed: ", #a, " " #op " ", #b,  \
-                                                        " (", kiln_a, " vs. ", kiln_b, "). ")); \
-  } while (0)
+// A text may follow: TORCH_CHECK_EQ(a, b) << "text". It is thrown at the end of the expression.
+#define KILN_TORCH_COMPARE(a, b, op)                                                              \
+  while (const ::c10::kiln_detail::Comparison kiln_compared =                                     \
+             ::c10::kiln_detail::compared([](const auto& x, const auto& y) { return x op y; }, a, \
+                                          b, "Check failed: " #a " " #op " " #b " ("))            \
+  ::c10::kiln_detail::Failure(KILN_HERE, kiln_compared.text)
 #define TORCH_CHECK_EQ(a, b) KILN_TORCH_COMPARE(a, b, ==)
 #define TORCH_CHECK_NE(a, b) KILN_TORCH_COMPARE(a, b, !=)
 #define TORCH_CHECK_LE(a, b) KILN_TORCH_COMPARE(a, b, <=)
 #define TORCH_CHECK_LT(a, b) KILN_TORCH_COMPARE(a, b, <)
 #define TORCH_CHECK_GE(a, b) KILN_TORCH_COMPARE(a, b, >=)
 #define TORCH_CHECK_GT(a, b) KILN_TORCH_COMPARE(a, b, >)
+#define TORCH_DCHECK_EQ(a, b) KILN_TORCH_DEBUG_COMPARE(a, b, ==)
+#define TORCH_DCHECK_NE(a, b) KILN_TORCH_DEBUG_COMPARE(a, b, !=)
+#define TORCH_DCHECK_LE(a, b) KILN_TORCH_DEBUG_COMPARE(a, b, <=)
+#define TORCH_DCHECK_LT(a, b) KILN_TORCH_DEBUG_COMPARE(a, b, <)
+#define TORCH_DCHECK_GE(a, b) KILN_TORCH_DEBUG_COMPARE(a, b, >=)
+#define TORCH_DCHECK_GT(a, b) KILN_TORCH_DEBUG_COMPARE(a, b, >)
+#ifdef NDEBUG  // compiled, and not run
+#define KILN_TORCH_DEBUG_COMPARE(a, b, op) \
+  while (false) KILN_TORCH_COMPARE(a, b, op)
+#else
+#define KILN_TORCH_DEBUG_COMPARE(a, b, op) KILN_TORCH_COMPARE(a, b, op)
+#endif
+// Of torches before 1.5 (AT_CHECK) and 1.11.
+#define AT_CHECK(condition, ...) TORCH_CHECK(condition, ##__VA_ARGS__)
 #define TORCH_CHECK_ARG(condition, number, ...) \
   TORCH_CHECK(condition, "invalid argument ", number, ": ", ##__VA_ARGS__)
 #define TORCH_CHECK_NOTNULL(value) ::c10::kiln_detail::not_null(KILN_HERE, #value, value)
@@ -315,7 +372,7 @@ namespace kiln_detail {
 template <class T>
 T&& not_null(Place place, const char* text, T&& value) {
   if (value == nullptr)
-    fail(place, ErrorKind::runtime, join("Check failed: '", text, "' Must be non NULL. "));
+    fail(place, ErrorKind::runtime, join("Check failed: '", text, "' must be non NULL. "));
   return static_cast<T&&>(value);
 }
 }  // namespace kiln_detail

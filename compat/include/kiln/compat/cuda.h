@@ -234,6 +234,7 @@ inline bool hasCUDA() { return cuda::is_available(); }
       ::c10::cuda::impl::throw_cuda_error(static_cast<int>(kiln_code)); \
   } while (0)
 #define AT_CUDA_CHECK(call) C10_CUDA_CHECK(call)
+#define THCudaCheck(call) C10_CUDA_CHECK(call)  // of torches before 1.11
 #define C10_CUDA_CHECK_WARN(call) static_cast<void>(call)
 #define C10_CUDA_IGNORE_ERROR(call) static_cast<void>(call)
 #define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())

@@ -91,9 +91,6 @@
 // As torch has it for compute capability 8.0: at least that many blocks, as far as threads allow.
 #define C10_MIN_BLOCKS_PER_SM(threads, blocks) \
   ((((threads) * (blocks) <= 2048) ? (blocks) : ((2048 + (threads)-1) / (threads))))
-#define CUDA_MAX_THREADS_PER_SM 2048
-#define CUDA_MAX_THREADS_PER_BLOCK 1024
-#define CUDA_THREADS_PER_BLOCK_FALLBACK 256
 #endif
 // Those who use them include assert.h by its name, or CUDA's headers, which have it.
 #define CUDA_KERNEL_ASSERT(condition) \

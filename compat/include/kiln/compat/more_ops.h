@@ -11,3 +11,8 @@ inline namespace kc {
 #include <kiln/compat/generated/more_functions.h>
 }  // namespace kc
 }  // namespace at
+namespace torch {
+inline namespace kc {
+#include <kiln/compat/generated/more_factories.h>
+}  // namespace kc
+}  // namespace torch

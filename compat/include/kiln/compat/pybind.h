@@ -107,7 +107,10 @@ struct type_caster<at::ArrayRef<T>> {
     return true;
   }
   static handle cast(at::ArrayRef<T> given, return_value_policy policy, handle parent) {
-    return make_caster<std::vector<T>>::cast(given.vec(), policy, parent);
+    object list =
+        reinterpret_steal<object>(make_caster<std::vector<T>>::cast(given.vec(), policy, parent));
+    if (std::is_same<T, int64_t>::value && list) list = pybind11::tuple(list);  // as torch's
+    return list.release();
   }
   static constexpr auto name = make_caster<std::vector<T>>::name;
   operator at::ArrayRef<T>*() { return &view_; }

@@ -9,56 +9,72 @@ inline namespace kc {
 
 class Scalar {
  public:
-  Scalar() : Scalar(int64_t(0)) {}
-  Scalar(bool v) : kind_(Kind::boolean), i_(v) {}
+  Scalar() : kind_(Kind::integer), i_(0) {}
+  // A pointer converts to bool, and to no number.
+  template <class T, class = std::enable_if_t<std::is_same_v<T, bool>>>
+  Scalar(T v) : kind_(Kind::boolean), i_(v) {}
   Scalar(int v) : kind_(Kind::integer), i_(v) {}
   Scalar(unsigned v) : kind_(Kind::integer), i_(v) {}
   Scalar(long v) : kind_(Kind::integer), i_(v) {}
   Scalar(long long v) : kind_(Kind::integer), i_(v) {}
-  Scalar(unsigned long v) : kind_(Kind::integer), i_(static_cast<int64_t>(v)) {}
+  Scalar(unsigned long v)
+      : kind_(v > INT64_MAX ? Kind::large : Kind::integer), i_(static_cast<int64_t>(v)) {}
   Scalar(short v) : kind_(Kind::integer), i_(v) {}
+  Scalar(unsigned short v) : kind_(Kind::integer), i_(v) {}
   Scalar(int8_t v) : kind_(Kind::integer), i_(v) {}
   Scalar(uint8_t v) : kind_(Kind::integer), i_(v) {}
   Scalar(float v) : kind_(Kind::real), f_(v) {}
   Scalar(double v) : kind_(Kind::real), f_(v) {}
   Scalar(Half v) : Scalar(static_cast<float>(v)) {}
   Scalar(BFloat16 v) : Scalar(static_cast<float>(v)) {}
+  Scalar(Float8_e4m3fn v);
+  Scalar(Float8_e5m2 v);
+  Scalar(complex<Half> v);
+  Scalar(complex<float> v) : kind_(Kind::complex), f_(v.real_), imaginary_(v.imag_) {}
+  Scalar(complex<double> v) : kind_(Kind::complex), f_(v.real_), imaginary_(v.imag_) {}
   bool isFloatingPoint() const { return kind_ == Kind::real; }
   bool isBoolean() const { return kind_ == Kind::boolean; }
   bool isIntegral(bool include_bool) const {
-    return kind_ == Kind::integer || (include_bool && kind_ == Kind::boolean);
+    return kind_ == Kind::integer || kind_ == Kind::large || (include_bool && isBoolean());
   }
-  bool isComplex() const { return false; }
-  ScalarType type() const {
-    return kind_ == Kind::real ? kDouble : kind_ == Kind::integer ? kLong : kBool;
-  }
+  bool isUnsigned() const { return kind_ == Kind::large || (kind_ == Kind::integer && i_ >= 0); }
+  bool isComplex() const { return kind_ == Kind::complex; }
+  bool isSymbolic() const { return false; }
+  bool isSymInt() const { return false; }
+  bool isSymFloat() const { return false; }
+  bool isSymBool() const { return false; }
+  ScalarType type() const;
+  // A number that the type does not hold is an error: 2^40 as int, NaN as an integer.
   template <class T>
-  T to() const {
-    return kind_ == Kind::real ? static_cast<T>(f_) : static_cast<T>(i_);
+  T to() const = delete;
+#define X(type, Name, number) type to##Name() const;
+  KILN_SCALAR_TYPES(X)
+#undef X
+  int64_t toSymInt() const { return toLong(); }
+  Scalar operator-() const;
+  Scalar conj() const;
+  Scalar log() const;
+  template <class T>
+  bool equal(T number) const {
+    return equals(Scalar(number));
   }
-  double toDouble() const { return to<double>(); }
-  float toFloat() const { return to<float>(); }
-  int64_t toLong() const { return to<int64_t>(); }
-  int toInt() const { return to<int>(); }
-  bool toBool() const { return to<bool>(); }
-  Half toHalf() const { return Half(to<float>()); }
 
  private:
-  enum class Kind { integer, real, boolean } kind_;
+  bool equals(const Scalar& number) const;
+  enum class Kind { integer, large, real, complex, boolean } kind_;  // large: above INT64_MAX
   union {
     int64_t i_;
     double f_;
   };
+  double imaginary_ = 0;
 };
-// Half has no conversion from int64_t that is not ambiguous.
-template <>
-inline Half Scalar::to<Half>() const {
-  return Half(to<float>());
-}
-template <>
-inline BFloat16 Scalar::to<BFloat16>() const {
-  return BFloat16(to<float>());
-}
+#define X(type, Name, number)            \
+  template <>                            \
+  inline type Scalar::to<type>() const { \
+    return to##Name();                   \
+  }
+KILN_SCALAR_TYPES(X)
+#undef X
 
 // A parameter that may be a std::optional and nothing that converts to one: an overload that takes
 // the std::optional itself has the compiler instantiate it at every call of the others.

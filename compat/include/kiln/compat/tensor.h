@@ -50,6 +50,7 @@ struct Rep {
 void retain(Rep*);
 void release(Rep*);
 [[noreturn]] void undefined_tensor();
+void check_memory(const Rep*);  // throws if it is a fake tensor
 [[noreturn]] void wrong_dtype(ScalarType wanted, ScalarType found);
 [[noreturn]] void wrong_dims(const char* accessor, int64_t wanted, int64_t found);
 [[noreturn]] void too_many_elements();
@@ -123,9 +124,7 @@ class Tensor {
   int64_t sym_storage_offset() const { return storage_offset(); }
   bool is_floating_point() const { return isFloatingType(scalar_type()); }
   bool is_complex() const { return isComplexType(scalar_type()); }
-  bool is_signed() const {
-    return scalar_type() != kByte && scalar_type() != kBool && scalar_type() < ScalarType::UInt16;
-  }
+  bool is_signed() const { return isSignedType(scalar_type()); }
   int64_t element_size() const { return elementSize(scalar_type()); }
   size_t itemsize() const { return static_cast<size_t>(element_size()); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
@@ -155,9 +154,9 @@ class Tensor {
   std::string toString() const;
   void print() const;
 
-  void* data_ptr() const { return rep()->data; }
-  void* mutable_data_ptr() const { return rep()->data; }
-  const void* const_data_ptr() const { return rep()->data; }
+  void* data_ptr() const { return memory(); }
+  void* mutable_data_ptr() const { return memory(); }
+  const void* const_data_ptr() const { return memory(); }
   template <class T>
   T* data_ptr() const {
     return typed<T>();
@@ -246,7 +245,7 @@ class Tensor {
   Tensor& index_put_(const std::initializer_list<TensorIndex>& indices, const Scalar& value);
   Tensor operator[](int64_t i) const { return select(0, i); }
   Tensor operator[](const Tensor& i) const;
-  Tensor operator[](const Scalar& i) const { return select(0, i.toLong()); }
+  Tensor operator[](const Scalar& i) const;
   Tensor operator-() const { return neg(); }
   Tensor operator~() const { return bitwise_not(); }
   Tensor& operator+=(const Tensor& o) { return add_(o); }
@@ -257,6 +256,9 @@ class Tensor {
   Tensor& operator*=(const Scalar& o) { return mul_(o); }
   Tensor& operator/=(const Tensor& o) { return div_(o); }
   Tensor& operator/=(const Scalar& o) { return div_(o); }
+  Tensor& operator&=(const Tensor& o);
+  Tensor& operator|=(const Tensor& o);
+  Tensor& operator^=(const Tensor& o);
 
 #include <kiln/compat/generated/methods.h>
 #ifdef KILN_COMPAT_MORE_OPS
@@ -287,7 +289,11 @@ class Tensor {
     constexpr ScalarType wanted = CppTypeToScalarType<std::remove_const_t<T>>::value;
     if (__builtin_expect(scalar_type() != wanted, 0))
       kiln_detail::wrong_dtype(wanted, scalar_type());
-    return static_cast<T*>(rep_->data);
+    return static_cast<T*>(memory());
+  }
+  void* memory() const {
+    if (__builtin_expect(!rep()->data, 0)) kiln_detail::check_memory(rep_);
+    return rep_->data;
   }
   bool is_contiguous_as(MemoryFormat format) const;
 
@@ -366,6 +372,7 @@ Tensor tensor_of(const void* data, int64_t count, ScalarType type, const TensorO
 struct Nothing {
   Nothing() = delete;
 };
+Tensor with_grad(Tensor made, const TensorOptions& options);
 TensorOptions as_python(const TensorOptions& options, ScalarType type);
 template <class T>
 TensorOptions as_python(const TensorOptions& options) {
@@ -398,22 +405,23 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, int64_t off
   return kiln_detail::from_owned(data, sizes, &strides, offset, &kiln_detail::run_deleter<F>,
                                  new F(static_cast<F&&>(deleter)), options);
 }
+// Options without a dtype mean the default one, as in torch; no options mean that of the values.
 template <class T>
-Tensor tensor(ArrayRef<T> values, const TensorOptions& options = {}) {
+Tensor tensor(ArrayRef<T> values, const TensorOptions& options = c10::dtype<T>()) {
   return kiln_detail::tensor_of(values.data(), static_cast<int64_t>(values.size()),
                                 CppTypeToScalarType<T>::value, options, false);
 }
 template <class T>
-Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
+Tensor tensor(const std::vector<T>& values, const TensorOptions& options = c10::dtype<T>()) {
   return tensor(ArrayRef<T>(values), options);
 }
 template <class T>
-Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
+Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = c10::dtype<T>()) {
   return tensor(ArrayRef<T>(values), options);
 }
 template <class T, class = decltype(CppTypeToScalarType<T>::value)>
-Tensor tensor(T value, const TensorOptions& options = {}) {
-  return kiln_detail::tensor_of(&value, 1, CppTypeToScalarType<T>::value, options, true);
+Tensor tensor(T value, const TensorOptions& options = c10::dtype<T>()) {
+  return kiln_detail::tensor_of(&value, 1, CppTypeToScalarType<T>::value, options, false);
 }
 
 namespace kiln_detail {
@@ -460,6 +468,15 @@ inline Tensor operator/(const Scalar& a, const Tensor& b) { return b.reciprocal(
 
 inline int64_t size(const Tensor& tensor, int64_t d) { return tensor.size(d); }
 inline int64_t numel(const Tensor& tensor) { return tensor.numel(); }
+inline int64_t stride(const Tensor& tensor, int64_t d) { return tensor.stride(d); }
+inline bool is_complex(const Tensor& tensor) { return tensor.is_complex(); }
+inline bool is_floating_point(const Tensor& tensor) { return tensor.is_floating_point(); }
+inline bool is_signed(const Tensor& tensor) { return tensor.is_signed(); }
+inline ScalarType promote_types(ScalarType a, ScalarType b) { return promoteTypes(a, b); }
+ScalarType result_type(const Tensor& a, const Tensor& b);
+ScalarType result_type(const Tensor& a, const Scalar& b);
+ScalarType result_type(const Scalar& a, const Tensor& b);
+ScalarType result_type(const Scalar& a, const Scalar& b);
 inline Device device_of_tensor(const Tensor& tensor) { return tensor.device(); }
 std::optional<Device> device_of(const Tensor& tensor);
 template <class S>
@@ -535,6 +552,7 @@ struct TensorIndex {
 }  // namespace at
 
 namespace torch {
+using at::complex;  // the op, as in torch: the number is c10::complex
 using at::NoGradGuard;
 using at::Tensor;
 using at::TensorList;
@@ -543,43 +561,6 @@ namespace autograd {
 using Variable = at::Tensor;
 using variable_list = std::vector<at::Tensor>;
 }  // namespace autograd
-inline at::Tensor empty(
-    at::IntArrayRef sizes, const at::TensorOptions& options = {},
-    const std::optional<at::MemoryFormat>& format = at::kiln_detail::none<at::MemoryFormat>()) {
-  return at::empty(sizes, options, format);
-}
-using at::empty_like;
-using at::from_blob;
-// Unlike at::tensor: integers become int64, and reals the default dtype, as in Python.
-template <class T>
-at::Tensor tensor(at::ArrayRef<T> values, const at::TensorOptions& options = {}) {
-  return at::tensor(values, at::kiln_detail::as_python<T>(options));
-}
-template <class T>
-at::Tensor tensor(const std::vector<T>& values, const at::TensorOptions& options = {}) {
-  return at::tensor(values, at::kiln_detail::as_python<T>(options));
-}
-template <class T>
-at::Tensor tensor(std::initializer_list<T> values, const at::TensorOptions& options = {}) {
-  return at::tensor(at::ArrayRef<T>(values), at::kiln_detail::as_python<T>(options));
-}
-template <class T>
-at::Tensor tensor(std::initializer_list<std::initializer_list<T>> rows,
-                  const at::TensorOptions& options = {}) {
-  return at::kiln_detail::nested(rows, at::kiln_detail::as_python<T>(options));
-}
-template <class T>
-at::Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> rows,
-                  const at::TensorOptions& options = {}) {
-  return at::kiln_detail::nested(rows, at::kiln_detail::as_python<T>(options));
-}
-inline at::Tensor tensor(std::initializer_list<at::kiln_detail::Nothing>,
-                         const at::TensorOptions& options = {}) {
-  return at::kiln_detail::tensor_of(nullptr, 0, at::kFloat,
-                                    at::kiln_detail::as_python<float>(options), false);
-}
-template <class T, class = decltype(at::CppTypeToScalarType<T>::value)>
-at::Tensor tensor(T value, const at::TensorOptions& options = {}) {
-  return at::tensor(value, at::kiln_detail::as_python<T>(options));
-}
 }  // namespace torch
+
+#include <kiln/compat/factories.h>

@@ -10,6 +10,11 @@
 #include <kiln/compat/macros.h>
 #include <kiln/compat/std.h>
 
+namespace std {
+template <class T>
+class complex;  // <complex> is too much for sources that do not use it
+}
+
 namespace c10 {
 inline namespace kc {
 
@@ -208,6 +213,13 @@ struct alignas(2 * sizeof(T)) complex {
   template <class U>
   explicit constexpr C10_HOST_DEVICE complex(const complex<U>& o)
       : real_(static_cast<T>(o.real_)), imag_(static_cast<T>(o.imag_)) {}
+  template <class U>
+  explicit constexpr complex(const std::complex<U>& o)
+      : real_(static_cast<T>(o.real())), imag_(static_cast<T>(o.imag())) {}
+  template <class U>
+  explicit constexpr operator std::complex<U>() const {
+    return std::complex<U>(static_cast<U>(real_), static_cast<U>(imag_));
+  }
   constexpr C10_HOST_DEVICE T real() const { return real_; }
   constexpr C10_HOST_DEVICE T imag() const { return imag_; }
   constexpr C10_HOST_DEVICE complex& operator+=(const complex& o) {
@@ -328,7 +340,7 @@ constexpr bool isQIntType(ScalarType t) {
 constexpr bool isFloatingType(ScalarType t) {
   return t == kFloat || t == kDouble || t == kHalf || t == kBFloat16 ||
          (t >= ScalarType::Float8_e5m2 && t <= ScalarType::Float8_e4m3fnuz) ||
-         t == ScalarType::Float8_e8m0fnu;
+         t == ScalarType::Float8_e8m0fnu || t == ScalarType::Float4_e2m1fn_x2;
 }
 constexpr bool isIntegralType(ScalarType t, bool include_bool) {
   return (static_cast<int>(t) <= 4) || (t >= kUInt16 && t <= kUInt64) ||
@@ -336,7 +348,19 @@ constexpr bool isIntegralType(ScalarType t, bool include_bool) {
 }
 constexpr bool isIntegralType(ScalarType t) { return isIntegralType(t, false); }
 constexpr bool isComplexType(ScalarType t) { return t >= kComplexHalf && t <= kComplexDouble; }
-constexpr bool isReducedFloatingType(ScalarType t) { return t == kHalf || t == kBFloat16; }
+constexpr bool isFloat8Type(ScalarType t) {
+  return (t >= ScalarType::Float8_e5m2 && t <= ScalarType::Float8_e4m3fnuz) ||
+         t == ScalarType::Float8_e8m0fnu;
+}
+constexpr bool isReducedFloatingType(ScalarType t) {
+  return t == kHalf || t == kBFloat16 || isFloat8Type(t) || t == ScalarType::Float4_e2m1fn_x2;
+}
+bool isSignedType(ScalarType type);
+ScalarType toQIntType(ScalarType type);
+ScalarType toUnderlying(ScalarType type);
+ScalarType toComplexType(ScalarType type);
+ScalarType toRealValueType(ScalarType type);
+bool canCast(ScalarType from, ScalarType to);
 
 template <class T>
 struct CppTypeToScalarType;
@@ -399,7 +423,9 @@ using DeviceIndex = int8_t;
 class Device {
  public:
   using Type = DeviceType;
-  constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}
+  constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {
+    if (index < -1 || (type == kCPU && index > 0)) refuse_index();
+  }
   Device(const std::string& text);
   Device(const char* text) : Device(std::string(text)) {}
   constexpr DeviceType type() const { return type_; }
@@ -421,6 +447,7 @@ class Device {
   std::string str() const;  // "cuda:0"
 
  private:
+  [[noreturn]] void refuse_index() const;
   DeviceType type_;
   DeviceIndex index_;
 };
@@ -505,12 +532,13 @@ constexpr auto kUInt8 = at::kByte, kInt8 = at::kChar, kInt16 = at::kShort, kInt3
 }  // namespace torch
 
 namespace std {
-#define KILN_LIMITS(T, MAX, MIN, LOWEST, EPS, INF, NAN_, DENORM)                          \
+#define KILN_LIMITS(T, DIGITS, MAX, MIN, LOWEST, EPS, INF, NAN_, DENORM)                  \
   template <>                                                                             \
   class numeric_limits<T> {                                                               \
    public:                                                                                \
     static constexpr bool is_specialized = true, is_signed = true, is_integer = false,    \
                           is_exact = false, has_infinity = true, has_quiet_NaN = true;    \
+    static constexpr int digits = DIGITS, radix = 2;                                      \
     static constexpr C10_HOST_DEVICE T max() { return T(MAX, T::from_bits()); }           \
     static constexpr C10_HOST_DEVICE T min() { return T(MIN, T::from_bits()); }           \
     static constexpr C10_HOST_DEVICE T lowest() { return T(LOWEST, T::from_bits()); }     \
@@ -519,7 +547,9 @@ namespace std {
     static constexpr C10_HOST_DEVICE T quiet_NaN() { return T(NAN_, T::from_bits()); }    \
     static constexpr C10_HOST_DEVICE T denorm_min() { return T(DENORM, T::from_bits()); } \
   };
-KILN_LIMITS(c10::Half, 0x7BFF, 0x0400, 0xFBFF, 0x1400, 0x7C00, 0x7E00, 0x0001)
-KILN_LIMITS(c10::BFloat16, 0x7F7F, 0x0080, 0xFF7F, 0x3C00, 0x7F80, 0x7FC0, 0x0001)
+KILN_LIMITS(c10::Half, 11, 0x7BFF, 0x0400, 0xFBFF, 0x1400, 0x7C00, 0x7E00, 0x0001)
+KILN_LIMITS(c10::BFloat16, 8, 0x7F7F, 0x0080, 0xFF7F, 0x3C00, 0x7F80, 0x7FC0, 0x0001)
 #undef KILN_LIMITS
+template <class T>
+class numeric_limits<c10::complex<T>> : public numeric_limits<T> {};
 }  // namespace std

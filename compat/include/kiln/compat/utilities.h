@@ -10,7 +10,8 @@
 namespace c10 {
 inline namespace kc {
 inline int64_t maybe_wrap_dim(int64_t dim, int64_t ndim, bool wrap_scalar = true) {
-  return at::kiln_detail::wrapped(dim, ndim == 0 && wrap_scalar ? 1 : ndim);
+  const int64_t dims = ndim == 0 && wrap_scalar ? 1 : ndim;
+  return dim >= 0 && dim < dims ? dim : at::kiln_detail::wrapped(dim, dims);
 }
 
 // torch's keeps a reference to what is borrowed; here a copy counts a reference more.

@@ -30,6 +30,7 @@ struct Value {
     tensor,
     integer,
     real,
+    complex,
     boolean,
     text,
     list,
@@ -41,6 +42,7 @@ struct Value {
   int8_t device_index = -1;
   int64_t i = 0;
   double f = 0;
+  double imaginary = 0;
   at::Tensor tensor;
   std::string text;
   std::vector<Value> list;
@@ -167,20 +169,8 @@ struct Caster<at::Device> {
 template <>
 struct Caster<at::Scalar> {
   KILN_TYPE(scalar, false, 0, 0, nullptr);
-  static at::Scalar take(Value& v) {
-    return v.kind == Value::Kind::real      ? at::Scalar(v.f)
-           : v.kind == Value::Kind::boolean ? at::Scalar(v.i != 0)
-                                            : at::Scalar(v.i);
-  }
-  static void give(Value& v, const at::Scalar& value) {
-    v.kind = value.isFloatingPoint() ? Value::Kind::real
-             : value.isBoolean()     ? Value::Kind::boolean
-                                     : Value::Kind::integer;
-    if (v.kind == Value::Kind::real)
-      v.f = value.toDouble();
-    else
-      v.i = value.toLong();
-  }
+  static at::Scalar take(Value& v);
+  static void give(Value& v, const at::Scalar& value);
 };
 template <class T>
 struct Caster<std::optional<T>> {
@@ -206,6 +196,15 @@ struct Caster<std::vector<T>> {
     v.kind = Value::Kind::list;
     v.list.resize(values.size());
     for (size_t i = 0; i < values.size(); i++) Caster<T>::give(v.list[i], std::move(values[i]));
+  }
+};
+// A borrowed list of sizes is a tuple in Python, as in torch's binding; a vector is a list.
+template <class T>
+struct Caster<at::ArrayRef<T>> {
+  static constexpr Type type = Caster<std::vector<T>>::type;
+  static void give(Value& v, at::ArrayRef<T> values) {
+    Caster<std::vector<T>>::give(v, values.vec());
+    v.i = std::is_same_v<T, int64_t>;
   }
 };
 template <class T, size_t N>
