@@ -4,7 +4,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: help build clean demo distclean docs format test tidy wheel \
-  fuzz test-asan test-launch-values test-limits test-long test-programs-asan test-python-long \
+  fuzz test-asan test-compat-probes test-launch-values test-limits test-long \
+  test-programs-asan test-python-long \
   test-random-kernels test-sanitize test-shipped test-staleness test-storm test-torch-versions \
   test-tsan test-nvcc-versions test-qemu test-ray test-triton-versions test-wheel-versions \
   bars build-bars compat-bars compute engine-instructions inspect-bars instructions-bars
@@ -24,6 +25,7 @@ help:
 	@echo "Long tests; \`make test\` runs a sample of each"
 	@echo "make fuzz                 every fuzzer for MINUTES (30) of CPU time under ASan and UBSan"
 	@echo "make test-asan            the units of every module up to inspect under ASan and UBSan"
+	@echo "make test-compat-probes   2,400 drawn calls through kiln's compat headers and torch's; PROBES='--seed 2'"
 	@echo "make test-launch-values   TABLES (12) of 140 kernels in 54,000 launches, against C++; SEED=1"
 	@echo "make test-limits          200 runs each under limits of memory, files and threads"
 	@echo "make test-long            all of this group, one after the other, even if one fails"
@@ -78,11 +80,17 @@ test:
 	@KILN_TEST_BEGUN=$$(cat build/logs/test-begun) tools/test
 
 # Each goes on where another failed; the last line says which ones did.
-LONG := fuzz test-asan test-launch-values test-limits test-programs-asan test-python-long test-random-kernels \
-  test-sanitize test-shipped test-staleness test-storm test-torch-versions test-tsan
+LONG := fuzz test-asan test-compat-probes test-launch-values test-limits test-programs-asan \
+  test-python-long test-random-kernels test-sanitize test-shipped test-staleness test-storm \
+  test-torch-versions test-tsan
 test-long:
 	@tools/bootstrap test
 	@tools/long-tests $(LONG)
+
+test-compat-probes:
+	@tools/bootstrap all
+	@tools/build release
+	@source build/environment && "$$KILN_PYTHON" tools/compat-probes $(PROBES)
 
 test-torch-versions:
 	@tools/bootstrap all
