@@ -23,7 +23,7 @@ struct Python {
 };
 
 // What torch's own headers say of themselves: "#error C++20 or later compatible compiler is
-// required to use ATen." since torch 2.13, C++17 before.
+// required to use ATen." in torch 2.15, C++17 in 2.13.
 int language_of_torch(const fs::path& package, const sys::Files& files) {
   constexpr int kOldest = 17;
   auto header = files.read(package / "include" / "ATen" / "ATen.h");
