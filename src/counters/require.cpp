@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/text.h"
 #include "counters/derived.h"
@@ -66,12 +67,20 @@ Result<Requirement> parse_requirement(const std::string& text) {
     if (out.sign == known) break;
   }
   out.metric = text::trim(text.substr(0, std::min(bracket, sign)));
-  if (bracket != text.npos) out.place = text.substr(bracket + 1, closing - bracket - 1);
+  if (bracket != text.npos) {
+    out.place = text::trim(text.substr(bracket + 1, closing - bracket - 1));
+    if (out.place.empty()) return bad(text, "the brackets name no line and no kernel");
+    if (!text::trim(text.substr(closing + 1, sign - closing - 1)).empty())
+      return bad(text, "something stands between ']' and the comparison");
+  }
   const std::string number(after == text.npos ? "" : text::trim(text.substr(after)));
   const auto [end, error] =
       std::from_chars(number.data(), number.data() + number.size(), out.number);
   if (error != std::errc() || end != number.data() + number.size())
     return bad(text, fmt::format("'{}' is not a number", number));
+  // Every comparison with nan is false, and every one with inf is known.
+  if (!std::isfinite(out.number))
+    return bad(text, fmt::format("'{}' is not a finite number", number));
   const std::vector<std::string> known = known_metrics();
   if (std::ranges::find(known, out.metric) == known.end()) return unknown_metric(out, known);
   return out;
