@@ -70,6 +70,11 @@ class Fanout : public engine::Sink {
     for (const auto& each : watchers_) goes_on |= each->recovers(e);
     return goes_on;
   }
+  bool gives_up(const engine::Actor& by) override {
+    bool stops = false;
+    for (const auto& each : watchers_) stops |= each->gives_up(by);
+    return stops;
+  }
 
  private:
   static constexpr uint32_t kBits = 32;

@@ -31,6 +31,7 @@ __global__ void traps(int* y) { y[0] = 1; __trap(); }
 __global__ void asserts(int* y) { y[0] = 1; if (y[0] == 1) asm volatile("brkpt;"); }
 __global__ void loops(int* y, int step) { for (int i = 0; i < 4; i += step) y[i] = i; }
 __global__ void stuck(volatile int* y, int step) { for (int i = 9; i < 99; i += step) y[i] = i; }
+__global__ void chases(int** at) { while (at) at = (int**)*at; }
 __global__ void million(int* y) { y[1000 + blockIdx.x * blockDim.x + threadIdx.x] = 1; }
 __global__ void many_lines(volatile int* y) {
 """
@@ -44,6 +45,7 @@ int main(int count, char** words) {
   if (!std::strcmp(name, "asserts")) asserts<<<1, 1>>>(y);
   if (!std::strcmp(name, "loops")) loops<<<1, 1>>>(y, 0);
   if (!std::strcmp(name, "stuck")) stuck<<<1, 1>>>(y, 0);
+  if (!std::strcmp(name, "chases")) chases<<<1, 1>>>((int**)y + 100);
   if (!std::strcmp(name, "million")) million<<<1000, 1000>>>(y);
   if (!std::strcmp(name, "many_lines")) many_lines<<<1, 1>>>(y);
   if (!std::strcmp(name, "aborts")) {
@@ -109,6 +111,14 @@ def test_findings_of_a_launch_that_is_killed_are_kept(command: Path, source: Pat
     assert done.returncode == 1
     assert "error[out-of-bounds]" in done.stdout and "--> bad.cu:9" in done.stdout
     assert "it did not finish in 3 s (--limit)" in done.stderr
+
+
+def test_a_loop_over_what_a_bad_access_read_is_stopped(command: Path, source: Path) -> None:
+    done = sanitize(command, source, "--", "chases")
+    assert done.returncode == 1
+    assert "error[out-of-bounds]" in done.stdout
+    assert "Stopped after a bad access" in done.stdout
+    assert "error[kernel-fault]" in done.stdout
 
 
 def test_a_step_limit_names_the_line_of_an_endless_loop(command: Path, source: Path) -> None:

@@ -354,6 +354,9 @@ class Sink {
   virtual void on(const HostEvent&) {}
   // Returns true if the kernel continues.
   virtual bool recovers(const FaultEvent&) { return false; }
+  // Asked now and then in the loops of a launch that went on after a fault: what a bad address
+  // reads is junk, and a loop over junk may never end. Returns true if the kernel stops there.
+  virtual bool gives_up(const Actor&) { return false; }
 };
 
 }  // namespace kiln::engine

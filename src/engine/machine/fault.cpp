@@ -136,7 +136,9 @@ bool recovered(const Warp& warp, const Op* op, uint32_t lane, FaultEvent event) 
   if (!sink) return false;
   event.by = actor(warp, op);
   event.by.mask = 1u << lane;
-  return sink->recovers(event);
+  if (!sink->recovers(event)) return false;
+  warp.block->grid->recovered.store(true, std::memory_order_relaxed);
+  return true;
 }
 
 }  // namespace

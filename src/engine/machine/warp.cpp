@@ -399,6 +399,14 @@ const Op* Warp::yield(const Op* next) {
                  "Step limit reached: the kernel ran longer than KILN_ENGINE_STEP_LIMIT allows\n" +
                      where(*this, *next, static_cast<uint32_t>(std::countr_zero(mask))));
   }
+  if (grid.recovered.load(std::memory_order_relaxed) && grid.sink->gives_up(actor(*this, next)))
+      [[unlikely]] {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(mask));
+    return fault(
+        next, kIllegalAddress, lane,
+        "Stopped after a bad access: what it read is junk, and a loop did not end with it\n" +
+            where(*this, *next, lane));
+  }
   if (block->tiering) next = goes_over(next);
   moved = true;
   current_penalty = ++penalties;

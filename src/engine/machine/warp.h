@@ -298,8 +298,10 @@ struct Grid {
   MemoryMap memory;
   uint64_t epoch = 0;
   Settings settings;
-  Sink* sink = nullptr;         // null: not watched
-  uint32_t wanted = 0;          // the events that the sink wants
+  Sink* sink = nullptr;  // null: not watched
+  uint32_t wanted = 0;   // the events that the sink wants
+  // It went on after a fault, as the sink wanted.
+  std::atomic<bool> recovered{false};
   uint32_t blocks_at_once = 1;  // how many a thread takes from the counter
   // What threads write has cache lines of its own; otherwise each write would take the rest of the
   // grid from the caches of other threads.

@@ -2,6 +2,7 @@
 #include "watch/sanitize/collector.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <bit>
@@ -35,6 +36,7 @@ void Collector::count_launch(const LaunchEvent& event, const std::string& kernel
 }
 
 void Collector::on(const LaunchEvent& event) {
+  faulty_.clear();
   if (event.ended) {
     running_.reset();
     return;
@@ -157,6 +159,13 @@ void Collector::forget() {
 
 namespace {
 
+// Not the clock's: on a busy machine a kernel takes longer, and does no more.
+double thread_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // A thread that spins holds up those that wait at a barrier: its value comes first.
@@ -177,8 +186,18 @@ std::string deadlock_advice(const std::vector<Waiter>& waiters) {
 
 }  // namespace
 
+bool Collector::gives_up(const Actor& by) {
+  const auto first = faulty_.find(by.block);
+  return first != faulty_.end() && thread_seconds() - first->second > kMostSecondsAfterFault;
+}
+
 bool Collector::recovers(const FaultEvent& fault) {
-  if (fault.kind != FaultKind::Deadlock && fault.kind != FaultKind::Other) return true;
+  if (fault.kind != FaultKind::Deadlock && fault.kind != FaultKind::Other) {
+    // Blocks that wait for each other are few; those of before have ended.
+    if (faulty_.size() >= kMostFaultyBlocks) faulty_.clear();
+    if (!faulty_.contains(fault.by.block)) faulty_.emplace(fault.by.block, thread_seconds());
+    return true;
+  }
   const bool deadlock = fault.kind == FaultKind::Deadlock;
   const bool somewhere = fault.by.program != nullptr;
   const SiteId site = somewhere ? sites_.id_of(fault.by) : kNoSite;

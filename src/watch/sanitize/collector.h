@@ -48,12 +48,16 @@ class Collector : public engine::Sink {
  public:
   static constexpr size_t kMostFindings = 1000;
   static constexpr size_t kMostLaunches = 4096;  // that are remembered
+  static constexpr double kMostSecondsAfterFault = 3;
+  static constexpr size_t kMostFaultyBlocks = 4096;  // that are remembered
 
   // Launch events alone, and those always arrive. First in a Fanout: checkers ask about the launch.
   uint32_t wanted() const override { return 0; }
   void on(const engine::LaunchEvent& event) override;
   // Every sanitized run goes on behind a bad address: a read gives junk, a write is dropped.
   bool recovers(const engine::FaultEvent& fault) override;
+  // But a block has kMostSecondsAfterFault of this thread's time for its end.
+  bool gives_up(const engine::Actor& by) override;
 
   // Null: it is known already, or there are too many; it was counted. `second` may be kNoSite.
   // The pair has no order. Findings of the same lines are told apart by `text`, if there is one.
@@ -80,6 +84,8 @@ class Collector : public engine::Sink {
     return std::ranges::find(findings_.checks, name) != findings_.checks.end();
   }
   void set_checks(std::vector<std::string> names) { findings_.checks = std::move(names); }
+  int64_t launch_count() const { return findings_.launches; }
+  size_t kernel_count() const { return findings_.kernels.size(); }
   // New ones since the last call of this.
   bool take_news() { return std::exchange(news_, false); }
   // Rises with each finding, known or not.
@@ -118,6 +124,8 @@ class Collector : public engine::Sink {
   results::Findings findings_;
   std::unordered_map<Key, size_t, KeyHash> known_;  // to the index in findings_
   std::vector<int64_t> counts_;                     // by rule
+  // Of the launch that runs: the thread's time at the first fault of each block.
+  std::unordered_map<uint64_t, double> faulty_;
   bool news_ = false;
   uint64_t times_ = 0;
   std::function<void()> on_more_;
