@@ -97,7 +97,8 @@ def test_loading_is_limited_too(kiln, tmp_path):
     kiln("build", "waits.cu")
     for words in [["op", "zeros:f32:1"], []]:
         done = kiln("call", "waits.cu", *words, "--limit", 1, code=1)
-        assert "error: loading " in done.stderr and "libwaits.so was stopped" in done.stderr
+        assert "error: loading " in done.stderr and "libwaits" in done.stderr
+        assert ".so was stopped" in done.stderr
         assert "it did not finish in 1 s (--limit)" in done.stderr
         assert "static variable that waits" in done.stderr
 
