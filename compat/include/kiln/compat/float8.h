@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What are torch's 8-bit floats? One byte of storage, arithmetic in float. e4m3fn has no infinity:
-// what is too large becomes NaN.
+// what is too large becomes NaN in torch up to 2.12, and 448, the largest value, from 2.13 on.
 #pragma once
 
 #include <kiln/compat/types.h>
+#if __has_include(<torch/headeronly/version.h>)
+#include <torch/headeronly/version.h>
+#endif
 
 namespace c10 {
 inline namespace kc {
@@ -32,6 +35,19 @@ inline C10_HOST_DEVICE uint8_t float8_from(float value, uint32_t too_large, uint
   return static_cast<uint8_t>(result | (sign >> 24));
 }
 
+#if defined(TORCH_VERSION_MINOR) && TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 213
+inline C10_HOST_DEVICE uint8_t float8_e4m3fn_from(float value) {
+  const uint8_t x = float8_from(value, 1087u << 20, 121u << 23, 141u << 23, 3, 7, 0x7E, 0x7F);
+  // Rounding may reach the bits of NaN.
+  const bool is_nan = (float_to_bits(value) & 0x7FFFFFFFu) > 0x7F800000u;
+  return !is_nan && (x & 0x7Fu) == 0x7Fu ? static_cast<uint8_t>(x - 1) : x;
+}
+#else
+inline C10_HOST_DEVICE uint8_t float8_e4m3fn_from(float value) {
+  return float8_from(value, 1087u << 20, 121u << 23, 141u << 23, 3, 7, 0x7F, 0x7F);
+}
+#endif
+
 inline C10_HOST_DEVICE float float8_e4m3fn_to_float(uint8_t x) {
   const uint32_t sign = static_cast<uint32_t>(x & 0x80u) << 24, magnitude = x & 0x7Fu;
   if (magnitude == 0x7Fu) return bits_to_float(sign | 0x7FF00000u);
@@ -45,7 +61,7 @@ inline C10_HOST_DEVICE float float8_e4m3fn_to_float(uint8_t x) {
 }  // namespace kiln_detail
 
 inline C10_HOST_DEVICE Float8_e4m3fn::Float8_e4m3fn(float value)
-    : x(kiln_detail::float8_from(value, 1087u << 20, 121u << 23, 141u << 23, 3, 7, 0x7F, 0x7F)) {}
+    : x(kiln_detail::float8_e4m3fn_from(value)) {}
 inline C10_HOST_DEVICE Float8_e4m3fn::operator float() const {
   return kiln_detail::float8_e4m3fn_to_float(x);
 }
