@@ -71,7 +71,7 @@ Result<Requirement> parse_requirement(const std::string& text) {
     out.place = text::trim(text.substr(bracket + 1, closing - bracket - 1));
     if (out.place.empty()) return bad(text, "the brackets name no line and no kernel");
     if (!text::trim(text.substr(closing + 1, sign - closing - 1)).empty())
-      return bad(text, "something stands between ']' and the comparison");
+      return bad(text, "there is text between ']' and the comparison");
   }
   const std::string number(after == text.npos ? "" : text::trim(text.substr(after)));
   const auto [end, error] =

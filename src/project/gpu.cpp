@@ -43,8 +43,9 @@ std::vector<Arch> parse(std::string_view answer) {
 
 // As the runtime and torch take it. Asked before the memory, which is that of the visible ones.
 bool all_are_hidden(const sys::Environment& env) {
-  auto visible = env.get("CUDA_VISIBLE_DEVICES");
-  return visible && (visible->empty() || *visible == "-1" || *visible == "NoDevFiles");
+  constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
+  const std::string visible = env.get(kVisible).value_or("");
+  return env.is_empty(kVisible) || visible == "-1" || visible == "NoDevFiles";
 }
 
 std::string ask(const sys::Files& files, sys::Processes& processes, const sys::Environment& env) {

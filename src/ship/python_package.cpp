@@ -14,13 +14,21 @@ namespace {
 
 // _shipped.py and all that it imports.
 constexpr const char* kParts[] = {
-    "_fakes/__init__.py", "_fakes/evaluation.py",
-    "_fakes/layout.py",   "_fakes/rules.py",
-    "_fakes/syntax.py",   "_no_backward.py",
-    "_overloads.py",      "_saved_arguments.py",
-    "_shipped.py",        "_torch.py",
-    "_transforms.py",     "abi.py",
-    "errors.py",          "op.py",
+    "_fakes/__init__.py",
+    "_fakes/evaluation.py",
+    "_fakes/layout.py",
+    "_fakes/rules.py",
+    "_fakes/syntax.py",
+    "_no_backward.py",
+    "_overloads.py",
+    "_saved_arguments.py",
+    "_shipped.py",
+    "_torch.py",
+    "_transforms.py",
+    "abi.py",
+    "demangle.py",
+    "errors.py",
+    "op.py",
 };
 
 constexpr const char* kWritten =

@@ -23,6 +23,11 @@ std::optional<std::string> Environment::get(std::string_view name) const {
   return found->second;
 }
 
+bool Environment::is_empty(std::string_view name) const {
+  auto found = variables_.find(name);
+  return found != variables_.end() && found->second.empty();
+}
+
 std::vector<std::string> Environment::entries() const {
   std::vector<std::string> out;
   for (const auto& [name, value] : variables_) out.push_back(name + "=" + value);

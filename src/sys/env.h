@@ -20,6 +20,8 @@ class Environment {
 
   // Nothing also when the variable is set to "".
   std::optional<std::string> get(std::string_view name) const;
+  // Is it set to ""? For the variables to which that says something.
+  bool is_empty(std::string_view name) const;
   void set(std::string name, std::string value) { variables_[std::move(name)] = std::move(value); }
   void unset(const std::string& name) { variables_.erase(name); }
   // "NAME=value", as execve takes them.

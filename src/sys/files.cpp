@@ -160,7 +160,7 @@ class RealFiles final : public Files {
   }
 
   Result<std::string> read(const fs::path& path) const override {
-    // O_NONBLOCK: to open a pipe that nobody writes to would take for ever.
+    // O_NONBLOCK: to open a pipe that nobody writes to would take forever.
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.get() < 0) return disk_error("cannot read", path, errno);
     struct stat s;

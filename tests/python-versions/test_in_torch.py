@@ -42,7 +42,10 @@ struct Sum {
   void add(const torch::Tensor& x) { state = state.defined() ? state + x : x.clone(); }
 };
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  py::class_<Sum>(m, "Sum").def(py::init<>()).def("add", &Sum::add).def_readonly("state", &Sum::state);
+  py::class_<Sum>(m, "Sum")
+      .def(py::init<>())
+      .def("add", &Sum::add)
+      .def_readonly("state", &Sum::state);
 }
 """
 # torch::nn's modules are not in the compat headers.

@@ -33,19 +33,25 @@ static void multiply(const float* a, const float* b, float* c) {
   cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a, 4, b, 4, &zero, c, 4);
 }
 """
-PROGRAM = SOURCE + """int main() {
+PROGRAM = (
+    SOURCE
+    + """int main() {
   float* a;
   cudaMalloc(&a, 192);
   multiply(a, a + 16, a + 32);
   std::puts("the end");
 }
 """
-OP = SOURCE + """#include "kiln/op.h"
+)
+OP = (
+    SOURCE
+    + """#include "kiln/op.h"
 void matmul(const kiln::Tensor& a, const kiln::Tensor& b, kiln::Tensor& c) {
   multiply(a.data<const float>(), b.data<const float>(), c.data<float>());
 }
 KILN_OP(matmul, "matmul(Tensor a, Tensor b, Tensor(c!) c) -> ()");
 """
+)
 # What NVIDIA's library does on a machine without a GPU, but for the null that it checks.
 STAND_IN = """extern "C" int cublasCreate_v2(void**) { return 1; }
 extern "C" int cublasSgemm_v2(void* handle, int, int, int, int, int, const float*, const float*,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does kiln work with the nvcc that is here? Engine, inspect and compat; tools/nvcc-matrix runs this
-file with each release of CUDA 13."""
+"""Does kiln work with the nvcc that is here? Engine, inspect and compat; tools/nvcc-matrix runs
+this file with each release of CUDA 13."""
 
 from __future__ import annotations
 

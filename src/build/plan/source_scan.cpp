@@ -258,7 +258,7 @@ SourceFacts scan_source(const sys::Files& files, const path& source,
     }
     auto content = files.read(file);
     if (!content) {
-      // A compiler would wait for a pipe for ever.
+      // A compiler would wait for a pipe forever.
       if (content.error().why.ends_with("not a regular file"))
         facts.unreadable = fmt::format("{}: {}", file.string(), content.error().why);
       continue;

@@ -31,7 +31,7 @@ constexpr std::string_view kBrokenCompiler =
     "kiln build -v prints the command to try by hand";
 constexpr std::string_view kWhereIncbin =
     "add the file's folder: -I FOLDER, or include = [...] in kiln.toml; .incbin looks there, and "
-    "not beside the source";
+    "not next to the source";
 constexpr std::string_view kDefineHere =
     "kiln does not link device code of several files: define it in this .cu or in a header that "
     "each includes (inline, static or constexpr), or pass it to the kernel as an argument";

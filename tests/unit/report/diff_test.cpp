@@ -80,8 +80,9 @@ TEST(DiffPage, ChangedKernelsWithBothValues) {
   small.change = Change::FewerResources;
   small.figures = {{"registers", 40, 32}};
   const std::string page = diff_page(diff_of({small, grown(), KernelDiff{}}));
-  EXPECT_THAT(page,
-              HasSubstr("2 kernels changed: 1 more resources, 1 fewer resources; 1 unchanged."));
+  EXPECT_THAT(
+      page,
+      HasSubstr("2 kernels changed: 1 with more resources, 1 with fewer resources; 1 unchanged."));
   EXPECT_THAT(page, HasSubstr("32 → 40 <span class=\"delta more\">+8</span>"));
   EXPECT_THAT(page, HasSubstr("40 → 32 <span class=\"delta less\">−8</span>"));
   EXPECT_THAT(page, HasSubstr("<div class=\"plus\">+ FADD R1, R1, R1</div>"));
