@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do projects written for torch.utils.cpp_extension run with kiln, changed in one import alone?
-Each command that such a project's README gives is a test: projects/my_add, my_fast_add and fa_s512."""
+Each command that such a project's README gives is a test: projects/my_add, my_fast_add and
+fa_s512."""
 
 from __future__ import annotations
 
