@@ -53,6 +53,14 @@ def bits_of(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.view(integers).masked_fill(torch.isnan(tensor), -1)
 
 
+def sum_of(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """torch's sum. From torch 2.15 on bfloat16 and a complex number give bcomplex32, of which torch
+    has no sum; kiln's is complex64, as torch's was before."""
+    if str(torch.result_type(a, b)) == "torch.bcomplex32":
+        return torch.add(a.to(torch.complex64), b.to(torch.complex64))
+    return torch.add(a, b)
+
+
 def strides_of_sum(a: torch.Tensor, b: torch.Tensor) -> tuple[int, ...]:
     """Of torch.add without copies. (On the CPU torch copies an operand that it must convert, and
     takes the copy's.)"""

@@ -325,6 +325,8 @@ def test_rules_give_the_same_without_torch():
                     expected = str(torch.result_type(*made)).split(".")[1]
                 except RuntimeError:
                     continue
+                if expected == "bcomplex32":  # new in torch 2.15; no array library has it
+                    expected = "complex64"
                 operands = [shapes.Shape((1,) * rank, n) for rank, n in zip(ranks, (a, b))]
                 assert DTYPES[shapes.promoted(operands)] == expected, (a, b, ranks)
         for number in (True, 3, 2.5):

@@ -394,9 +394,14 @@ def test_sanitize_finds_mistakes_at_their_lines(command, target):
     found, said = sanitized(command, source, target)
     seen = set()
     for finding in found["findings"]:
-        at = {place["stack"][0]["line"] for place in finding["places"] if place["stack"]}
-        assert Path(finding["places"][0]["stack"][0]["file"]).name == "bugs.py"
-        seen.add((finding["rule"], tuple(sorted(at))))
+        # Triton from 3.9 on has the lines of its own library too, inlined into the kernel's.
+        own = [
+            [frame["line"] for frame in place["stack"] if Path(frame["file"]).name == "bugs.py"]
+            for place in finding["places"]
+            if place["stack"]
+        ]
+        assert own[0] and all(own), finding
+        seen.add((finding["rule"], tuple(sorted({lines[0] for lines in own}))))
     assert seen == expected_findings(source), said
     assert len({place["kernel"] for one in found["findings"] for place in one["places"]}) == 12
 

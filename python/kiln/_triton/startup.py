@@ -21,10 +21,15 @@ class _AfterTriton(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, _path: Optional[Sequence[str]] = None, _target: Optional[ModuleType] = None
     ) -> Any:
-        if name != "triton":
+        if name != "triton" or self not in sys.meta_path:
             return None
+        # Finding is not importing: torch from 2.15 on asks whether there is a triton first.
+        place = sys.meta_path.index(self)
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            sys.meta_path.insert(place, self)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader)  # type: ignore[arg-type]
         return spec
@@ -38,6 +43,7 @@ class _Loader(importlib.abc.Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _AfterTriton)]
         self._loader.exec_module(module)
         importlib.import_module("kiln.triton")
 
