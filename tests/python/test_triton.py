@@ -401,6 +401,10 @@ def test_sanitize_finds_mistakes_at_their_lines(command, target):
             if place["stack"]
         ]
         assert own[0] and all(own), finding
+        # Its reductions store one value from all lanes of a warp: a note, and not the kernel's.
+        inner = Path(finding["places"][0]["stack"][0]["file"]).name
+        if finding["severity"] == "note" and inner != "bugs.py":
+            continue
         seen.add((finding["rule"], tuple(sorted({lines[0] for lines in own}))))
     assert seen == expected_findings(source), said
     assert len({place["kernel"] for one in found["findings"] for place in one["places"]}) == 12

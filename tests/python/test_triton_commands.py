@@ -44,10 +44,11 @@ def script(tmp_path):
 
 
 def run(words, folder, **variables):
-    cache = {
-        "TRITON_CACHE_DIR": str(Path(__file__).resolve().parents[2] / "build" / "triton-cache")
+    settings = {
+        "TRITON_CACHE_DIR": str(Path(__file__).resolve().parents[2] / "build" / "triton-cache"),
+        "TRITON_DEFAULT_FP_FUSION": "1",  # Triton 3.9 warns where it is not set
     }
-    environment = {**os.environ, "KILN_PYTHON": sys.executable, **cache, **variables}
+    environment = {**os.environ, "KILN_PYTHON": sys.executable, **settings, **variables}
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
 
 
